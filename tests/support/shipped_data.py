@@ -15,8 +15,8 @@ PACKAGE = Path(torchwheel.__file__).parent
 
 
 def document_schema(command: str) -> dict[str, Any]:
-    """The JSON schema of what ``torchwheel COMMAND --json`` prints."""
-    folder = PACKAGE / ("plan" if command == "plan" else "cli/schemas")
+    """The JSON schema of what ``torchwheel COMMAND --json`` prints, or of a diagnosis in it."""
+    folder = PACKAGE / (command if command in ("plan", "diagnosis") else "cli/schemas")
     schema: dict[str, Any] = json.loads((folder / f"{command}.schema.json").read_text(encoding="utf-8"))
     return schema
 

@@ -93,9 +93,8 @@ def _of_entry(entry: Entry) -> Explanation:
         fill_captures(fill_captures(text, values), values)
         for text in (entry.title, entry.means, *meet_conditions(entry.change, values))
     )
-    applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
     return Explanation(
-        entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, applies
+        entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, entry.limits
     )
 
 

@@ -5,23 +5,13 @@
 
 from __future__ import annotations
 
-from torchwheel.diagnosis.diagnosis_page import SCHEMA_VERSION, read_schema, render, to_dict
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
 from torchwheel.diagnosis.facts import Facts
-from torchwheel.diagnosis.failures import (
-    Diagnosis,
-    Entry,
-    LogLine,
-    Outcome,
-    Phase,
-    Recognised,
-    read_catalogue,
-)
+from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Phase, Recognised, read_catalogue
 from torchwheel.diagnosis.scanner import diagnose
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Diagnosis",
-    "Entry",
     "Facts",
     "LogLine",
     "Outcome",
@@ -29,7 +19,6 @@ __all__ = [
     "Recognised",
     "diagnose",
     "read_catalogue",
-    "read_schema",
     "render",
     "to_dict",
 ]

@@ -124,18 +124,6 @@ class KnownFrames:
 
 
 @dataclass(frozen=True)
-class TailLine:
-    """A line at the end of a log.
-
-    Attributes:
-        plain: the text with what precedes it.
-    """
-
-    plain: str
-    line: LogLine
-
-
-@dataclass(frozen=True)
 class Window:
     """A block of whole lines with its context.
 
@@ -163,8 +151,8 @@ class Window:
         """Decode a line, and remove what precedes it."""
         return clean_text(raw, self.frames)
 
-    def tail(self, lines: int) -> tuple[TailLine, ...]:
-        """Return the last lines of the log; none before its last block."""
+    def tail(self, lines: int) -> tuple[tuple[str, LogLine], ...]:
+        """Return the last lines of the log, each after its whole text; none before its last block."""
         if self.after:
             return ()
         cut = (
@@ -173,8 +161,7 @@ class Window:
         )
         # What a progress display has overwritten may be a step, too.
         return tuple(
-            TailLine(_plain_text(raw.replace(b"\r", b" ")), LogLine(number, self.clean(raw)))
-            for number, raw in cut
+            (_plain_text(raw.replace(b"\r", b" ")), LogLine(number, self.clean(raw))) for number, raw in cut
         )
 
     @property

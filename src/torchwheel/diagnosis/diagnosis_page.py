@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from torchwheel.diagnosis.facts import Facts
-from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Recognised
-from torchwheel.reporting.terminal import paint, wrap
+from torchwheel.diagnosis.failures import Diagnosis, Outcome, Recognised
+from torchwheel.reporting.terminal import count_noun, fields_of, paint, wrap
 
 SCHEMA_VERSION = 3
 """Incremented with every incompatible change of ``to_dict``."""
@@ -34,26 +30,28 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.outcome is Outcome.NO_LOG:
         return paint("The file is empty." if diagnosis.is_empty else "The file is no text.", "error", colour)
-    if diagnosis.cause is None:
-        return "\n".join([*_render_ending(diagnosis, columns, colour), *_passed_over(diagnosis, columns)])
-    room = None if width is None else columns
-    parts = [*_render_cause(diagnosis.cause, columns, room, colour), *_render_others(diagnosis, columns)]
-    parts += _passed_over(diagnosis, columns)
-    if not diagnosis.cause.entry.rank:
-        attach = _ATTACH if diagnosis.cause.facts.ours else _ATTACH[:1]
-        parts += ["", "For a report, attach:", *(f"  - {text}" for text in attach)]
-    return "\n".join(parts)
+    cause = diagnosis.cause
+    if cause is None:
+        parts: list[Iterable[str]] = [_render_ending(diagnosis, columns, colour)]
+    else:
+        excerpt = _render_excerpt(cause, None if width is None else columns)
+        parts = [*_render_cause(cause, excerpt, columns, colour), *_render_others(diagnosis, columns)]
+    if diagnosis.passed_over:
+        lines = count_noun(diagnosis.passed_over, "line")
+        text = f"Not looked at, as thousands stand before: {lines} that could tell of a failure."
+        parts.append(wrap(text, columns))
+    if cause is not None and not cause.entry.rank:
+        attach = _ATTACH if cause.facts.ours else _ATTACH[:1]
+        parts.append(["For a report, attach:", *(f"  - {text}" for text in attach)])
+    return "\n\n".join(map("\n".join, parts))
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Convert the diagnosis to JSON-able data; ``schema()`` describes it."""
+    """Convert the diagnosis to JSON-able data, which ``diagnosis.schema.json`` describes."""
     return {
         "schema": SCHEMA_VERSION,
-        "outcome": diagnosis.outcome.value,
-        "lines": diagnosis.lines,
-        "bytes": diagnosis.bytes,
-        "passed_over": diagnosis.passed_over,
-        "last_lines": [_line_dict(line) for line in diagnosis.last_lines],
+        **fields_of(diagnosis, "outcome", "lines", "bytes", "passed_over"),
+        "last_lines": [fields_of(line, "number", "text") for line in diagnosis.last_lines],
         "cause": None if diagnosis.cause is None else _recognised_dict(diagnosis.cause),
         "others": [
             {**_recognised_dict(one), "consequence": diagnosis.has_caused(one)} for one in diagnosis.others
@@ -61,85 +59,60 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-@cache
-def read_schema() -> Mapping[str, Any]:
-    """The JSON schema of ``to_dict``."""
-    path = Path(__file__).with_name("diagnosis.schema.json")
-    content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+def _recognised_dict(one: Recognised) -> dict[str, Any]:
+    return {
+        **fields_of(one.entry, "id", "phase", "rank", "applies", "links"),
+        **fields_of(one, "title", "captures", "count", "means", "change"),
+        "line": one.line.number,
+        "excerpt": [{"number": line.number, "text": one.facts.own_path(line.text)} for line in one.excerpt],
+    }
 
 
-def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> Iterator[str]:
+def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> list[str]:
     """Render the outcome of a log without a failure: success, or the last lines."""
-    lines = _count_lines(diagnosis.lines)
-    if diagnosis.outcome is Outcome.SUCCEEDED:
-        yield from (
-            paint(line, "ok", colour) for line in wrap(f"No failure in {lines}: it ended well.", columns)
-        )
-        return
-    text = (
-        f"Not known here: {lines} show neither a failure nor the end of work that went well. The last lines:"
-    )
-    yield from (paint(line, "warning", colour) for line in wrap(text, columns))
+    lines = count_noun(diagnosis.lines, "line")
+    style, text, shown = "ok", f"No failure in {lines}: it ended well.", diagnosis.last_lines[:0]
+    if diagnosis.outcome is Outcome.UNKNOWN:
+        style, shown = "warning", diagnosis.last_lines
+        text = f"Not known here: {lines} show neither a failure nor the end of work that went well. The last lines:"
     digits = len(str(diagnosis.lines))
-    for line in diagnosis.last_lines:
-        yield _cut_text(f"  {line.number:>{digits}} | {line.text}", columns, ())
+    return [
+        *(paint(line, style, colour) for line in wrap(text, columns)),
+        *(_cut_text(f"  {line.number:>{digits}} | {line.text}", columns) for line in shown),
+    ]
 
 
-def _line_dict(line: LogLine, facts: Facts | None = None) -> dict[str, Any]:
-    return {"number": line.number, "text": facts.own_path(line.text) if facts else line.text}
+def _render_cause(
+    cause: Recognised, excerpt: Iterable[str], columns: int, colour: bool
+) -> Iterator[Iterable[str]]:
+    """Yield the paragraphs of the cause."""
+    entry = cause.entry
+    yield (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{entry.id}]", columns))
+    more = [f"  and {count_noun(cause.count - 1, 'line')} more"] if cause.count > 1 else []
+    yield [*excerpt, *more]
+    yield wrap(cause.means, columns)
+    fixes = (wrap(text, columns, f"  {number}. ", "     ") for number, text in enumerate(cause.change, 1))
+    yield [paint("What to change:", "heading", colour), *(line for fix in fixes for line in fix)]
+    if entry.applies:
+        yield wrap(f"Applies to: {entry.limits}", columns)
+    if entry.links:
+        yield ["More:", *(f"  {link}" for link in entry.links)]
 
 
-def _render_cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
-    yield from (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{cause.entry.id}]", columns))
-    yield ""
-    yield from _render_excerpt(cause, room)
-    if cause.count > 1:
-        yield f"  and {_count_lines(cause.count - 1)} more"
-    yield ""
-    yield from wrap(cause.means, columns)
-    yield ""
-    yield paint("What to change:", "heading", colour)
-    for number, text in enumerate(cause.change, 1):
-        yield from wrap(text, columns, first=f"  {number}. ", later="     ")
-    if cause.entry.applies:
-        yield ""
-        limits = ", ".join(f"{name} {limit}" for name, limit in sorted(cause.entry.applies.items()))
-        yield from wrap(f"Applies to: {limits}", columns)
-    if cause.entry.links:
-        yield ""
-        yield "More:"
-        yield from (f"  {link}" for link in cause.entry.links)
-
-
-def _render_others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
-    because = [one for one in diagnosis.others if diagnosis.has_caused(one)]
-    beside = [one for one in diagnosis.others if not diagnosis.has_caused(one)]
-    for heading, group in (("Also in this log, because of it:", because), ("Also in this log:", beside)):
+def _render_others(diagnosis: Diagnosis, columns: int) -> Iterator[list[str]]:
+    for is_caused, heading in ((True, "Also in this log, because of it:"), (False, "Also in this log:")):
+        group = [one for one in diagnosis.others if diagnosis.has_caused(one) is is_caused]
+        texts = (f"line {one.line.number}: {one.title}  [{one.entry.id}]" for one in group)
         if group:
-            yield ""
-            yield heading
-        for one in group:
-            text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
-            yield from wrap(text, columns, first="  ", later="    ")
-
-
-def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
-    if diagnosis.passed_over:
-        yield ""
-        yield from wrap(
-            f"Not looked at, as thousands stand before: {_count_lines(diagnosis.passed_over)}"
-            " that could tell of a failure.",
-            columns,
-        )
+            yield [heading, *(line for text in texts for line in wrap(text, columns, "  ", "    "))]
 
 
 def _render_excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
     """Render the lines around the cause: CMake's message is wrapped, others are cut after captured names."""
-    lines, marked = cause.excerpt, cause.line.number
-    digits = len(str(lines[-1].number))
-    for line in lines:
-        head = f"{'>' if line.number == marked else ' '} {line.number:>{digits}} | "
+    digits = len(str(cause.excerpt[-1].number))
+    for line in cause.excerpt:
+        is_cause = line.number == cause.line.number
+        head = f"{'>' if is_cause else ' '} {line.number:>{digits}} | "
         # An edit of the stage's copy is overwritten by the next build.
         text, room = cause.facts.own_path(line.text), None if columns is None else columns - len(head)
         if room is None or len(text) <= room:
@@ -150,33 +123,10 @@ def _render_excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
             yield head + first
             yield from (f"{'|':>{len(head) - 1}} {more}" for more in rest)
         else:
-            keep = tuple(cause.captures.values()) if line.number == marked else ()
-            yield (head + _cut_text(text.strip(), room, keep)).rstrip()
+            yield head + _cut_text(text.strip(), room, cause.captures.values() if is_cause else ())
 
 
-def _cut_text(text: str, room: int, keep: tuple[str, ...]) -> str:
+def _cut_text(text: str, room: int, keep: Iterable[str] = ()) -> str:
     """Cut a text to ``room`` columns, or longer if the texts to keep need it."""
-    end = max((text.find(one) + len(one) for one in keep if one in text), default=0)
-    end = max(end, room - 1)
+    end = max(room - 1, *(text.find(one) + len(one) for one in keep if one in text), 0)
     return text if end >= len(text) else text[:end] + "…"
-
-
-def _recognised_dict(one: Recognised) -> dict[str, Any]:
-    return {
-        "id": one.entry.id,
-        "title": one.title,
-        "phase": one.entry.phase.value,
-        "rank": one.entry.rank,
-        "captures": dict(one.captures),
-        "line": one.line.number,
-        "count": one.count,
-        "excerpt": [_line_dict(line, one.facts) for line in one.excerpt],
-        "means": one.means,
-        "change": list(one.change),
-        "applies": dict(one.entry.applies),
-        "links": list(one.entry.links),
-    }
-
-
-def _count_lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from torchwheel.diagnosis.facts import Facts, meet_conditions
 from torchwheel.reporting.terminal import shell_word
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import read_toml, shipped_toml
 
+_EXPLAINS = Path(__file__).with_name("explains.toml")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NO_LINE = re.compile(r",? (?:at |above |in |of )?line \?,?")
-
+_PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 
 STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
@@ -42,11 +42,6 @@ class Phase(Enum):
     RUNTIME = "runtime"
     BUILD = "build"
     """Somewhere in the build: the place is unknown for a class of errors."""
-
-    @property
-    def of_build(self) -> bool:
-        """Whether the phase belongs to building rather than to using the result."""
-        return self not in (Phase.IMPORT, Phase.RUNTIME)
 
 
 @dataclass(frozen=True)
@@ -80,10 +75,14 @@ class Entry:
     change: tuple[str, ...]
     applies: Mapping[str, str]
     links: tuple[str, ...]
-    explains: frozenset[str] = frozenset()
-    may_explain: frozenset[str] = frozenset()
-    shown_at: frozenset[str] = frozenset()
-    memory: str = ""
+    explains: frozenset[str]
+    may_explain: frozenset[str]
+    shown_at: frozenset[str]
+    memory: str
+
+    @property
+    def limits(self) -> str:
+        return ", ".join(f"{name} {limit}" for name, limit in sorted(self.applies.items()))
 
 
 class Effect(Enum):
@@ -128,8 +127,6 @@ class Recognised:
         line: the first matching line.
         excerpt: that line and some around it.
         count: the number of matching lines; a minimum in very long logs.
-        effect: its effect.
-        announces: whether it passes on another program's output.
         goes_on: whether an ordinary line follows.
         facts: what the log shows of the system and the build.
         hints: what the tool itself advises.
@@ -141,10 +138,9 @@ class Recognised:
     line: LogLine
     excerpt: tuple[LogLine, ...]
     count: int
-    effect: Effect = Effect.ERROR
-    announces: bool = False
-    goes_on: bool = False
-    message: tuple[int, int] | None = None
+    effect: Effect
+    goes_on: bool
+    message: tuple[int, int] | None
     facts: Facts = field(default_factory=Facts)
     hints: tuple[str, ...] = ()
 
@@ -156,6 +152,12 @@ class Recognised:
     @property
     def title(self) -> str:
         return fill_captures(self.entry.title, self.known).strip()
+
+    @property
+    def announces(self) -> bool:
+        """Whether it reports the failure of another program, whose output follows."""
+        says = self.captures.get("message", "")
+        return self.entry.id in ANNOUNCING or (self.entry.id in GENERAL and bool(_PASSES_ON.search(says)))
 
     def is_of_message(self, line: LogLine) -> bool:
         """Whether a line is part of the CMake message that the event is in."""
@@ -196,24 +198,20 @@ class Diagnosis:
     Attributes:
         cause: the first cause: an entry of the catalogue, or the class of the first error; None without a failure.
         others: the other recognised events, in the order of the log.
-        lines: the number of lines.
-        bytes: the number of bytes.
-        last_lines: the log's last lines.
         passed_over: the number of possible error lines that were skipped because of the limit.
         ended_well: whether the log ends with words of success.
         is_text: whether it is text, rather than an archive or a program.
-        is_empty: whether it has only blanks.
     """
 
     cause: Recognised | None
     others: tuple[Recognised, ...]
     lines: int
     bytes: int
-    last_lines: tuple[LogLine, ...] = ()
-    passed_over: int = 0
-    ended_well: bool = False
-    is_text: bool = True
-    is_empty: bool = False
+    last_lines: tuple[LogLine, ...]
+    passed_over: int
+    ended_well: bool
+    is_text: bool
+    is_empty: bool
 
     @property
     def outcome(self) -> Outcome:
@@ -249,11 +247,6 @@ def _fill_commands(text: str, captures: Mapping[str, str]) -> str:
     )
 
 
-def freeze(table: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a read-only copy of ``table``."""
-    return MappingProxyType(dict(table))
-
-
 @cache
 def read_catalogue() -> tuple[Entry, ...]:
     """Read all known failures, in the order of their files."""
@@ -265,37 +258,27 @@ def catalogue_tables() -> Iterator[Mapping[str, Any]]:
         yield from read_toml(path)["entry"]
 
 
-def _explained_ids(by: str, value: str, id: str) -> frozenset[str]:
-    """The ids that an entry explains by its id or its phase (``explains.toml``)."""
-    rows = (row for row in _read_explanations() if value in row.get(by, ()) and id not in row.get("not", ()))
-    return frozenset(error for row in rows for error in row["errors"])
-
-
-@cache
-def _read_explanations() -> Sequence[Mapping[str, Any]]:
-    rows: Sequence[Mapping[str, Any]] = read_toml(Path(__file__).with_name("explains.toml"))["explains"]
-    return rows
-
-
 def read_entry(id: str, table: Mapping[str, Any]) -> Entry:
     """Read an entry of the catalogue or, where phase and rank are not given, a class of errors."""
+    phase = table.get("phase", "build")
+    rows = [row for row in shipped_toml(_EXPLAINS)["explains"] if id not in row.get("not", ())]
+    of_causes = [row for row in rows if id in row.get("causes", ())]
     return Entry(
         id=id,
         title=table["title"],
-        phase=Phase(table.get("phase", "build")),
+        phase=Phase(phase),
         rank=table.get("rank", 0),
-        otherwise=freeze(table.get("otherwise", {})),
+        otherwise=table.get("otherwise", {}),
         means=table["means"],
         change=tuple(table["change"]),
-        applies=freeze(table.get("applies", {})),
+        applies=table.get("applies", {}),
         links=tuple(table.get("links", ())),
-        explains=_explained_ids("causes", id, id),
-        shown_at=frozenset(
-            error
-            for row in _read_explanations()
-            if row.get("shown") == "errors" and id in row.get("causes", ())
-            for error in row["errors"]
-        ),
-        may_explain=_explained_ids("phases", table.get("phase", "build"), id),
+        explains=_errors_of(of_causes),
+        may_explain=_errors_of(row for row in rows if phase in row.get("phases", ())),
+        shown_at=_errors_of(row for row in of_causes if "shown" in row),
         memory=table.get("memory", ""),
     )
+
+
+def _errors_of(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(error for row in rows for error in row["errors"])

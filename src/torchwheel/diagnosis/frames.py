@@ -191,7 +191,7 @@ def _is_part_of_messages(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
         form.regex.match(line) and not form.regex.match(rest)
         for line, rest in rests[:_LINES_CLASSIFIED]
         for form in read_forms()
-        if form.is_specific
+        if not (form.is_general or form.context or form.below)
     )
 
 

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.failures import (
-    ANNOUNCING,
     GENERAL,
     Entry,
     catalogue_tables,
@@ -32,7 +31,7 @@ from torchwheel.diagnosis.failures import (
     read_catalogue,
     read_entry,
 )
-from torchwheel.diagnosis.languages import QUOTES, in_english_words, plain_typography, read_words
+from torchwheel.diagnosis.languages import QUOTES, normalise_line, read_words
 from torchwheel.system.toml import read_toml, shipped_toml
 
 Lines = Callable[[], Sequence[str]]
@@ -48,7 +47,6 @@ _FILES = (
     "system",
     "python_tools",
 )
-_PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
@@ -104,9 +102,9 @@ class Form:
     example: str = ""
 
     @property
-    def is_specific(self) -> bool:
-        """Whether the line alone shows more than that it is the tool's own message."""
-        return self.id not in GENERAL and not self.context and self.below is None
+    def is_general(self) -> bool:
+        """Whether nothing but the tool's own message is known."""
+        return self.id in GENERAL
 
     def complete(
         self, match: re.Match[str], nearby: Lines = tuple, after: Lines = tuple
@@ -139,24 +137,8 @@ class Form:
 class Classified:
     """A line with a known form."""
 
-    role: Role
-    tool: str
-    id: str
+    form: Form
     captures: Mapping[str, str]
-    comes_first: bool = False
-    consequence: bool = False
-
-    @property
-    def is_general(self) -> bool:
-        """Whether nothing but the tool's own message is known."""
-        return self.id in GENERAL
-
-    @property
-    def announces(self) -> bool:
-        """Whether it reports the failure of another program, whose output follows."""
-        return self.id in ANNOUNCING or (
-            self.is_general and _PASSES_ON.search(self.captures.get("message", "")) is not None
-        )
 
 
 def classify(
@@ -170,31 +152,28 @@ def classify(
         in_cmake_error: whether it is part of a message that CMake calls an error.
     """
     # pip, uv and ctest indent the output that they pass on.
-    text = _ERROR_LIST.sub(
-        r"MSVC : error \g<code>: ", in_english_words(plain_typography(text).lstrip()), count=1
-    )
+    text = _ERROR_LIST.sub(r"MSVC : error \g<code>: ", normalise_line(text).lstrip(), count=1)
     found = _match_forms(text, nearby, after, in_cmake_error)
     rest = text
     for _ in range(_MOST_PREFIXES):
-        prefix = _UNKNOWN_PREFIX.match(rest) if found is None or found.id in _WRAPS else None
+        prefix = _UNKNOWN_PREFIX.match(rest) if found is None or found.form.id in _WRAPS else None
         if prefix is None:
             break
         rest = rest[prefix.end() :]
         passed_on = _match_forms(rest, nearby, after, in_cmake_error)
-        if passed_on is not None and passed_on.role is Role.ERROR and not passed_on.is_general:
-            found = passed_on
-    if (found is None or found.is_general or found.role is Role.STOPPED) and ESCAPED_LINE_END in text:
-        return _in_escaped_lines(text) or found
-    return found
+        found = passed_on if _is_specific_error(passed_on) else found
+    is_vague = found is None or found.form.is_general or found.form.role is Role.STOPPED
+    if not is_vague or ESCAPED_LINE_END not in text:
+        return found
+    inner = (
+        _match_forms(_ESCAPED_BYTES.sub(_decode_bytes, line).lstrip("b\\t'\" "), tuple, tuple, True)
+        for line in text.split(ESCAPED_LINE_END)[:ESCAPED_LINES]
+    )
+    return next(filter(_is_specific_error, inner), found)
 
 
-def _in_escaped_lines(text: str) -> Classified | None:
-    """Find the first specific error among the lines of an escaped text."""
-    for line in text.split(ESCAPED_LINE_END)[:ESCAPED_LINES]:
-        found = _match_forms(_ESCAPED_BYTES.sub(_decode_bytes, line).lstrip("b\\t'\" "), tuple, tuple, True)
-        if found is not None and found.role is Role.ERROR and not found.is_general:
-            return found
-    return None
+def _is_specific_error(found: Classified | None) -> bool:
+    return found is not None and found.form.role is Role.ERROR and not found.form.is_general
 
 
 def _decode_bytes(escaped: re.Match[str]) -> str:
@@ -204,8 +183,7 @@ def _decode_bytes(escaped: re.Match[str]) -> str:
 
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     """Whether a line looks like an error but is ignored or retried."""
-    text = text.lstrip()
-    noise = ((form, form.regex.search(text)) for form in read_forms() if form.role is Role.NOISE)
+    noise = ((form, form.regex.search(text.lstrip())) for form in read_forms() if form.role is Role.NOISE)
     return any(match and form.complete(match, nearby, after) is not None for form, match in noise)
 
 
@@ -222,18 +200,14 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
             captures[form.following] = (
                 below if form.following == "message" else _unquote_name(below.split("  ")[0])
             )
-        if header := captures.get("header"):
-            captures["package"] = header_package(header)
-        if program := captures.get("program"):
-            captures["package"] = program_package(program)
+        for name, other, describe in _DESCRIBED:
+            if name in captures:
+                captures[other] = describe(captures[name])
         if form.id == "include-missing":
             captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
-        if symbol := captures.get("symbol"):
-            captures["owner"] = symbol_owner(symbol)
-        captures = {name: text for name, text in captures.items() if text}
         if captures.get("tool", "").lower() in _NO_TOOLS or captures.get("tool", "").isdigit():
             del captures["tool"]
-        return Classified(form.role, form.tool, form.id, captures, form.comes_first, form.consequence)
+        return Classified(form, {name: text for name, text in captures.items() if text})
     return None
 
 
@@ -275,23 +249,29 @@ def form_needles() -> tuple[str, ...]:
 @cache
 def _rows_by_name(kind: str) -> Mapping[str, Mapping[str, str]]:
     """Read the rows of ``headers.toml`` or ``programs.toml`` by each of their names."""
-    rows = read_toml(_FOLDER / f"{kind}s.toml")[kind]
+    rows = shipped_toml(_FOLDER / f"{kind}s.toml")[kind]
     return {name: row for row in rows for name in row["names"]}
 
 
 def header_package(header: str) -> str:
     """Describe the package of a header; empty if the table has neither it nor its folder (``glm/``)."""
-    row = _rows_by_name("header").get(header) or _rows_by_name("header").get(header.partition("/")[0] + "/")
-    return _what_brings(header, row)
+    return _describe_package("header", header, header.partition("/")[0] + "/")
 
 
 def program_package(program: str) -> str:
     """Describe the package of a program; empty if it is not in the table."""
     name = re.split(r"[\\/]", program)[-1]
-    row = _rows_by_name("program").get(name) or _rows_by_name("program").get(
-        name.lower().removesuffix(".exe")
-    )
-    return _what_brings(name, row)
+    return _describe_package("program", name, name.lower().removesuffix(".exe"))
+
+
+def _describe_package(kind: str, name: str, general: str) -> str:
+    rows = _rows_by_name(kind)
+    row = rows.get(name) or rows.get(general)
+    if row is None:
+        return ""
+    kinds = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
+    places = [f"{place}: {row[key]}" for place, key in kinds if key in row]
+    return f"install what brings {name} ({'; '.join([*places, *filter(None, [row.get('elsewhere')])])})"
 
 
 def included_by(name: str, space: str) -> str:
@@ -305,22 +285,6 @@ def _includes(space: str) -> Iterator[Mapping[str, str]]:
     return (row for row in shipped_toml(_FOLDER / "headers.toml")["include"] if row.get("space", "") == space)
 
 
-def _what_brings(name: str, row: Mapping[str, str] | None) -> str:
-    if row is None:
-        return ""
-    kinds = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
-    places = [f"{place}: {row[key]}" for place, key in kinds if row.get(key)]
-    return f"install what brings {name} ({'; '.join([*places, *filter(None, [row.get('elsewhere')])])})"
-
-
-@cache
-def _read_symbols() -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    rows = read_toml(_FOLDER / "symbols.toml")["symbol"]
-    return tuple(
-        (re.compile(row["regex"]), f"{row['library']}: {row['link']}", row.get("cxx11", "")) for row in rows
-    )
-
-
 def symbol_owner(symbol: str) -> str:
     """Describe the library that defines a symbol and how to link it; empty if it is not in the table.
 
@@ -330,42 +294,38 @@ def symbol_owner(symbol: str) -> str:
     name = match["name"].removeprefix("__imp_") if match else ""
     # Apple's linker shows names with their leading underscore.
     spellings = (name, name.removeprefix("_"))
-    owner = next((row for row in _read_symbols() if any(map(row[0].match, spellings))), None)
-    if owner is None:
+    rows = shipped_toml(_FOLDER / "symbols.toml")["symbol"]
+    row = next((row for row in rows if any(re.match(row["regex"], one) for one in spellings)), None)
+    if row is None:
         return ""
-    other_abi = f"; {owner[2]}" if owner[2] and "std::__cxx11" in symbol else ""
-    return f" ({name} is of {owner[1]}{other_abi})"
+    other_abi = f"; {row['cxx11']}" if "cxx11" in row and "std::__cxx11" in symbol else ""
+    return f" ({name} is of {row['library']}: {row['link']}{other_abi})"
+
+
+_DESCRIBED = (
+    ("header", "package", header_package),
+    ("program", "package", program_package),
+    ("symbol", "owner", symbol_owner),
+)
 
 
 @cache
 def catalogue_forms() -> tuple[Form, ...]:
     """Read the forms of all known failures, in the order of their entries."""
     return tuple(
-        Form(
-            id=table["id"],
-            regex=re.compile(one["regex"]),
-            needle=one["needle"],
-            context=tuple(map(re.compile, table.get("context", ()))),
-            details=tuple(map(re.compile, table.get("details", ()))),
-        )
+        _read_form({**table, **pattern, "class": table["id"]})
         for table in catalogue_tables()
-        for one in table["patterns"]
+        for pattern in table["patterns"]
     )
 
 
 def _read_form(row: Mapping[str, Any]) -> Form:
     given = {key: row[key] for key in row.keys() & {field.name for field in fields(Form)}}
-    expressions = {key: re.compile(row[key]) for key in row.keys() & {"below", "unless"}}
-    return Form(
-        **{
-            **given,
-            **expressions,
-            "id": row.get("class", ""),
-            "role": Role(row.get("role", "error")),
-            "regex": re.compile(_with_words(row["regex"])),
-            "context": tuple(map(re.compile, filter(None, [row.get("context")]))),
-        }
-    )
+    for key in given.keys() & {"regex", "below", "unless"}:
+        given[key] = re.compile(_with_words(row[key]))
+    for key in given.keys() & {"context", "details"}:
+        given[key] = tuple(map(re.compile, [row[key]] if isinstance(row[key], str) else row[key]))
+    return Form(**{**given, "id": row.get("class", ""), "role": Role(row.get("role", "error"))})
 
 
 def _with_words(regex: str) -> str:

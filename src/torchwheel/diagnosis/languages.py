@@ -19,38 +19,32 @@ _WORDS = Path(__file__).with_name("grammar") / "words.toml"
 # The entries of words.toml whose alternatives are only translations.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS", "ENOSPC")
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in QUOTES if not one.isascii()), "'"))
-_PLAIN_QUOTES = str.maketrans(dict.fromkeys(QUOTES, "'"))
 _FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
 _BLANKS = re.compile(r"[\u00a0\u202f\u2009]")
 _FRENCH_COLON = re.compile(r"(?<=\S) :(?=\s|$)")
 _IN_GUILLEMETS = re.compile(r"«([^«»]*)»")
 
 
-def plain_typography(text: str) -> str:
-    """Convert a line to the typography of English messages."""
-    if text.isascii():
-        return text
-    text = _BLANKS.sub(" ", text).translate(_FULL_WIDTH)
-    if "«" in text.partition("»")[0]:  # German uses them the other way round.
-        text = _IN_GUILLEMETS.sub(lambda match: f"«{match[1].strip()}»", text)
-    return _FRENCH_COLON.sub(":", text)
-
-
 # The scanner asks for a line's words, and then for its form.
 @lru_cache(maxsize=4)
-def in_english_words(text: str) -> str:
-    """Translate the words and phrases of a line to English, with plain quotes, for English patterns."""
+def normalise_line(text: str) -> str:
+    """Convert a line to the form of all patterns: English words, in the typography of English messages."""
+    text = _plain_typography(text)
     for literals, regex, english in _read_phrases():
         if any(literal in text for literal in literals):
             text = regex.sub(english, text)
     words = shipped_toml(_WORDS)["words"]
     translated = _other_words().sub(lambda match: f": {words[match.lastgroup][0]}", text)
-    return text if translated == text else plain_typography(translated).translate(_PLAIN_QUOTES)
+    return text if translated == text else _plain_typography(translated)
 
 
-def normalise_line(text: str) -> str:
-    """Convert a line to the form of the catalogue's patterns: English words, ASCII quotes."""
-    return in_english_words(text).translate(_TYPOGRAPHIC)
+def _plain_typography(text: str) -> str:
+    if text.isascii():
+        return text
+    text = _BLANKS.sub(" ", text).translate(_FULL_WIDTH)
+    if "«" in text.partition("»")[0]:  # German uses them the other way round.
+        text = _IN_GUILLEMETS.sub(lambda match: f"«{match[1].strip()}»", text)
+    return _FRENCH_COLON.sub(":", text).translate(_TYPOGRAPHIC)
 
 
 @cache

@@ -170,7 +170,7 @@ def _is_stop(line: str) -> bool:
     if _NO_WORDS.search(line) or read_work().search(line):
         return True
     found = classify(line)
-    return found is not None and found.role is not Role.ERROR
+    return found is not None and found.form.role is not Role.ERROR
 
 
 def places_in(window: Window, hits: Iterable[Hit]) -> Iterator[Place]:

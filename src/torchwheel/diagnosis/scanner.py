@@ -12,23 +12,23 @@ from torchwheel.diagnosis.causes import Stop, first_cause
 from torchwheel.diagnosis.cmake_messages import CMakeMessage, is_status, read_message
 from torchwheel.diagnosis.decoding import (
     LONGEST_TEXT,
-    TailLine,
     Window,
     is_text,
     line_blocks,
     read_chunks,
     read_windows,
 )
-from torchwheel.diagnosis.endings import last_ending, settles, settling_needles
+from torchwheel.diagnosis.endings import last_ending, read_endings, settles
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.failures import (
     SAYS,
     STOPPED,
     Diagnosis,
     Effect,
+    LogLine,
+    Phase,
     Recognised,
     fill_captures,
-    freeze,
 )
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
@@ -69,7 +69,7 @@ HINT_LINES = 2
 LAST_LINES = 8
 """Lines of a log without a failure to show."""
 
-_VERDICTS = settling_needles() | {FAILURE}
+_VERDICTS = frozenset(one.needle for one in read_endings() if one.settles) | {FAILURE}
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 _END_OF_COMPILATION = re.compile(
@@ -114,7 +114,7 @@ class _Scan:
         self._passed_over = 0
         self._message: CMakeMessage | None = None
         self._lines = self._bytes = 0
-        self._tail: tuple[TailLine, ...] = ()
+        self._tail: Sequence[tuple[str, LogLine]] = ()
         self._head = b""
         self._is_text = self._is_empty = True
 
@@ -182,9 +182,9 @@ class _Scan:
         if not self._spend(cost * _WORK_OF_CLASSIFYING):
             return False
         found = classify(place.text, place.nearby, place.after, in_cmake_error=message is not None)
-        if found is not None and found.role is Role.STOPPED:
+        if found is not None and found.form.role is Role.STOPPED:
             self._note_stop(place, found, message)
-        elif found is not None and found.role is Role.ERROR and not is_status(place.text):
+        elif found is not None and found.form.role is Role.ERROR and not is_status(place.text):
             self._record(place, found, message)
         return True
 
@@ -219,31 +219,29 @@ class _Scan:
             captures = form.complete(match, place.nearby, place.after)
             if captures is None or any(map(_CHECKED_OUT.match, place.after())):
                 continue
-            self._record(place, Classified(form.role, form.tool, form.id, captures), message)
+            self._record(place, Classified(form, captures), message)
         return bool(seen)
 
     def _note_stop(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
         is_harmless = place.is_caught or (message is None and place.is_probe)
         if is_harmless and _END_OF_COMPILATION.match(place.text.lstrip()):
             return
-        self._found.stops.append(Stop(place.number, found.comes_first))
+        self._found.stops.append(Stop(place.number, found.form.comes_first))
         if not self._found.has_stopped:
-            words = place.last_words(comes_first=found.comes_first)
-            captures = {**found.captures, "message": words}
-            found = replace(found, id=SAYS if words else STOPPED, captures=captures)
-            self._record(place, found, message)
+            words = place.last_words(comes_first=found.form.comes_first)
+            form = replace(found.form, id=SAYS if words else STOPPED)
+            self._record(place, Classified(form, {**found.captures, "message": words}), message)
 
     def _record(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
-        entry = read_causes()[found.id]
+        entry = read_causes()[found.form.id]
         otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
         event = Recognised(
             entry,
-            freeze({**otherwise, **found.captures}),
+            {**otherwise, **found.captures},
             place.line,
             place.excerpt(message),
             count=1,
-            effect=_judge_effect(place, message, found, is_known=entry.rank > 0),
-            announces=found.announces,
+            effect=_judge_effect(place, message, found.form, is_known=entry.rank > 0),
             goes_on=place.goes_on,
             message=message.numbers if message else None,
         )
@@ -271,7 +269,7 @@ class _Scan:
             others=tuple(one for one in events if _stands_beside(one, cause, events)),
             lines=self._lines,
             bytes=self._bytes,
-            last_lines=tuple(one.line for one in self._tail if one.line.text)[-LAST_LINES:],
+            last_lines=tuple(line for _, line in self._tail if line.text)[-LAST_LINES:],
             ended_well=ended > 0,
             passed_over=self._passed_over,
             is_text=self._is_text,
@@ -279,13 +277,13 @@ class _Scan:
         )
 
 
-def _judge_effect(place: Place, message: CMakeMessage | None, found: Classified, *, is_known: bool) -> Effect:
+def _judge_effect(place: Place, message: CMakeMessage | None, form: Form, *, is_known: bool) -> Effect:
     """Judge a line.
 
     Args:
         is_known: whether it is of an entry of the catalogue, not of a class of errors.
     """
-    if found.role is Role.STOPPED:
+    if form.role is Role.STOPPED:
         return Effect.STOPPED
     if is_known and (
         is_status(place.text)
@@ -294,16 +292,16 @@ def _judge_effect(place: Place, message: CMakeMessage | None, found: Classified,
     ):
         return Effect.NOTE
     is_probe = message is None and place.is_probe
-    if place.is_caught and (is_known or not (found.consequence or is_probe)):
+    if place.is_caught and (is_known or not (form.consequence or is_probe)):
         return Effect.SURVIVED if is_known else Effect.NOTE
     if is_probe:
         return Effect.PROBE
-    if found.consequence:
+    if form.consequence:
         return Effect.CONSEQUENCE
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if is_known or message is not None or found.id == "cmake-error":
+    if is_known or message is not None or form.id == "cmake-error":
         return Effect.ERROR
-    survivable = found.is_general or found.id == "command-missing" or found.tool.startswith("Python")
+    survivable = form.is_general or form.id == "command-missing" or form.tool.startswith("Python")
     return Effect.SAID if survivable else Effect.ERROR
 
 
@@ -362,7 +360,8 @@ class _Found:
 
     def after_success(self) -> _Found:
         """The findings that remain after a successful build: failures in use, not of the build."""
-        return _Found({key: one for key, one in self.events.items() if not one.entry.phase.of_build})
+        in_use = Phase.IMPORT, Phase.RUNTIME
+        return _Found({key: one for key, one in self.events.items() if one.entry.phase in in_use})
 
     def merged_with(self, later: _Found) -> _Found:
         return _Found({**later.events, **self.events}, [*self.stops, *later.stops])

@@ -17,7 +17,6 @@ from backend.builds import cmake_cache, compiled, log_of, make_tree, run
 from backend.builds import torchwheel as command
 from backend.conftest import Site
 from shipped_data import document_schema
-from torchwheel.diagnosis import read_schema as diagnosis_schema
 
 QUICK = ("--target", "cpu", "--disable", "tests,openmp,mpi", "-C", "build-env=current")
 
@@ -117,7 +116,7 @@ def test_a_failure_of_the_tree_s_own_backend(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert [problem["id"] for problem in found["problems"]] == ["inner-build-failed"]
     assert found["log"] == str(log_of(tmp_path / "cache"))
-    jsonschema.validate(found["diagnosis"], diagnosis_schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(found["diagnosis"], document_schema("diagnosis"), cls=jsonschema.Draft202012Validator)
     assert found["diagnosis"]["cause"]["id"] == "unsupported-gpu-architecture"
     assert "[inner-build-failed]" in done.stderr
 

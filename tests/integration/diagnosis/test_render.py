@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from places import LOGS
-from torchwheel.diagnosis import Diagnosis, diagnose, read_schema, render, to_dict
+from shipped_data import document_schema
+from torchwheel.diagnosis import Diagnosis, diagnose, render, to_dict
 from unit.diagnosis.test_render import MEMORY_LOG
 
 
@@ -35,8 +36,8 @@ def every_diagnosis() -> list[Diagnosis]:
 
 
 def test_data_fits_its_schema_and_survives_json() -> None:
-    jsonschema.Draft202012Validator.check_schema(read_schema())
-    validator = jsonschema.Draft202012Validator(read_schema())
+    jsonschema.Draft202012Validator.check_schema(document_schema("diagnosis"))
+    validator = jsonschema.Draft202012Validator(document_schema("diagnosis"))
     for diagnosis in every_diagnosis():
         data = to_dict(diagnosis)
         validator.validate(data)

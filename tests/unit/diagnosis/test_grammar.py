@@ -21,7 +21,7 @@ from torchwheel.diagnosis.grammar import (
     read_classes,
     read_forms,
 )
-from torchwheel.diagnosis.languages import in_english_words, plain_typography
+from torchwheel.diagnosis.languages import normalise_line
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
@@ -47,7 +47,7 @@ def ids() -> list[str]:
 
 @pytest.mark.parametrize("form", read_forms(), ids=ids())
 def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
-    assert (form.role, form.id) in [(one.role, one.id) for one in classified(form)]
+    assert (form.role, form.id) in [(one.form.role, one.form.id) for one in classified(form)]
     assert any(needle in form.example for needle in form_needles())
 
 
@@ -71,7 +71,7 @@ def test_no_form_says_what_another_one_says_of_its_example(monkeypatch: pytest.M
 def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> None:
     one = read_classes()[form.id]
     named = set(PLACEHOLDER.findall(" ".join([one.title, one.means, *one.change])))
-    caught = next(c.captures for c in classified(form) if c.id == form.id)
+    caught = next(c.captures for c in classified(form) if c.form.id == form.id)
     assert named <= caught.keys() | one.otherwise.keys()
 
 
@@ -102,7 +102,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
     found = classify(line)
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.id, caught) == (error_class, captures)
+    assert (found.form.id, caught) == (error_class, captures)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     found = classify(line)
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.id, caught) == (error_class, captures)
+    assert (found.form.id, caught) == (error_class, captures)
 
 
 def test_what_cmake_names_below() -> None:
@@ -246,7 +246,7 @@ def test_what_cmake_names_below() -> None:
         in_cmake_error=True,
     )
     assert found is not None
-    assert (found.id, dict(found.captures)) == (
+    assert (found.form.id, dict(found.captures)) == (
         "file-missing",
         {"name": "submodule/src/base/kaldi-error.cc"},
     )
@@ -255,10 +255,10 @@ def test_what_cmake_names_below() -> None:
 def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
     after = ("", "      During handling of the above exception, another exception occurred:")
     found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found", after=lambda: after)
-    assert found is None or found.role is Role.NOISE
+    assert found is None or found.form.role is Role.NOISE
     found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found")
     assert found is not None
-    assert found.id == "python-exception"
+    assert found.form.id == "python-exception"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
 def test_what_is_no_failure(line: str) -> None:
     found = classify(line)
     assert found is not None
-    assert found.role is Role.NOISE
+    assert found.form.role is Role.NOISE
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,8 @@ def test_what_reports_nothing(line: str) -> None:
 
 
 def test_typography() -> None:
-    assert plain_typography("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
-    assert plain_typography("a:1: 错误：x，y") == "a:1: 错误: x, y"
+    assert normalise_line("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: 'foo()'"
+    assert normalise_line("a:1: 错误：x，y") == "a:1: error: x, y"
 
 
 def test_a_program_that_a_frame_above_names() -> None:
@@ -324,7 +324,7 @@ def test_a_program_that_a_frame_above_names() -> None:
     line = "FileNotFoundError: [WinError 2] The system cannot find the file specified"
     found = classify(line, lambda: frames)
     assert found is not None
-    assert (found.id, found.captures["program"]) == ("command-missing", "cmake")
+    assert (found.form.id, found.captures["program"]) == ("command-missing", "cmake")
     assert "program" not in classify(line).captures  # type: ignore[union-attr]
 
 
@@ -387,4 +387,4 @@ def test_data_is_canonical() -> None:
     ],
 )
 def test_the_words_of_errors_in_english(line: str) -> None:
-    assert in_english_words(line) == "a.cpp:1:10: fatal error: numa.h: No such file or directory"
+    assert normalise_line(line) == "a.cpp:1:10: fatal error: numa.h: No such file or directory"
