@@ -7,10 +7,12 @@ It is the first event that stops the build, unless a later one of the same step 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from torchwheel.diagnosis.failures import GENERAL, Effect, Recognised
 
@@ -22,13 +24,8 @@ _ENTRY = 2
 _CAUSE = 3
 
 
-@dataclass(frozen=True)
-class Stop:
-    """A line that reports a failed step.
-
-    Attributes:
-        comes_first: whether the step's output follows it.
-    """
+class Stop(NamedTuple):
+    """A line that reports a failed step, whose output follows it if it comes first."""
 
     line: int
     comes_first: bool
@@ -44,9 +41,8 @@ def first_cause(
         stops: in the order of their lines.
         ended: the line with which the log ends well, 0 for none.
     """
-    messages = [
-        _of_message(list(group)) for _, group in groupby(sorted(events, key=_sort_key), key=_start_line)
-    ]
+    ordered = sorted(events, key=lambda one: (_start_line(one), one.line.number))
+    messages = [max(group, key=_specificity) for _, group in groupby(ordered, key=_start_line)]
     log = _Log(messages, stops)
     # A hint says nothing beside what is known, or beside an error of the same step.
     log = _Log([one for one in messages if one.entry.rank != 1 or not log.is_idle_hint(one)], stops)
@@ -81,76 +77,59 @@ class _Log:
         return one.effect
 
     def is_idle_hint(self, hint: Recognised) -> bool:
+        effects = ((other, self.actual_effect(other)) for other in self.messages)
         return any(
-            (other.entry.rank >= _ENTRY and self.actual_effect(other) not in (Effect.NOTE, Effect.SURVIVED))
-            or (
-                self.actual_effect(other) is Effect.ERROR
-                and other.entry.rank == 0
-                and self._in_one_step(hint, other)
-            )
-            for other in self.messages
+            effect not in (Effect.NOTE, Effect.SURVIVED)
+            if other.entry.rank >= _ENTRY
+            else other.entry.rank == 0 and effect is Effect.ERROR and self._in_one_step(hint, other)
+            for other, effect in effects
         )
 
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
-        found = max(self._events_explaining(first), key=lambda one: one.entry.rank, default=None)
-        if found is not None and first.entry.id in found.entry.shown_at:
+        explaining = (one for one in self.messages if self._explains(one, first))
+        found = max(explaining, key=lambda one: one.entry.rank, default=first)
+        if first.entry.id in found.entry.shown_at:
             return replace(found, line=first.line, excerpt=first.excerpt, message=first.message)
-        return first if found is None else found
+        return found
 
-    def _events_explaining(self, first: Recognised) -> Iterator[Recognised]:
-        for one in self.messages:
-            distance = one.line.number - first.line.number
-            if one.effect in (Effect.NOTE, Effect.SURVIVED):
-                # The configuration may explain a compile much later.
-                if first.entry.id in one.entry.explains:
-                    yield one
-            elif 0 < distance <= STEP_LINES and (
-                first.entry.id in one.entry.explains
-                or (_may_explain(one, first) and self._in_one_step(first, one))
-                or _is_quoted(one, first)
-            ):
-                yield one
+    def _explains(self, one: Recognised, first: Recognised) -> bool:
+        is_known_to = first.entry.id in one.entry.explains
+        if one.effect in (Effect.NOTE, Effect.SURVIVED):
+            # The configuration may explain a compile much later.
+            return is_known_to
+        return 0 < one.line.number - first.line.number <= STEP_LINES and (
+            is_known_to
+            or (_may_explain(one, first) and self._in_one_step(first, one))
+            or _is_quoted(one, first)
+        )
 
     def _in_one_step(self, first: Recognised, later: Recognised) -> bool:
-        return not any(first.line.number < stop.line < later.line.number for stop in self._stops_from(first))
+        at = bisect_left(self.stops, (first.line.number + 1,))
+        return all(stop.line >= later.line.number for stop in self.stops[at : at + 1])
 
     def _stops_at(self, one: Recognised) -> bool:
         """Whether the step fails before another error."""
         number, another = one.line.number, self._next_failure(one)
         # What follows a step that is named first is that step's own output.
-        ends = (stop.line for stop in self._stops_from(one) if not stop.comes_first)
-        following = next(ends, None)
-        if (
-            following is not None
-            and following - number <= STEP_LINES
-            and (another is None or following < another)
-        ):
+        at = bisect_left(self.stops, (number,))
+        below = (stop.line for stop in self.stops[at : at + STEP_LINES] if not stop.comes_first)
+        following = next(below, sys.maxsize)
+        if following - number <= STEP_LINES and (another is None or following < another):
             return True
-        at = bisect_left(self.stops, number, key=_stop_line)
-        return any(
-            stop.comes_first and number - stop.line <= STEP_LINES for stop in self.stops[max(0, at - 3) : at]
-        )
+        above = self.stops[max(0, at - 3) : at]
+        return any(stop.comes_first and number - stop.line <= STEP_LINES for stop in above)
 
     def _next_failure(self, one: Recognised) -> int | None:
         """The line of the next error that ``one`` has not led to."""
-        return next(
-            (
-                other.line.number
-                for other in self.messages
-                if other.line.number > one.line.number and _is_independent(other, one)
-            ),
-            None,
-        )
+        later = (other for other in self.messages if other.line.number > one.line.number)
+        return next((other.line.number for other in later if _is_independent(other, one)), None)
 
     def _follows_a_failure(self, one: Recognised) -> bool:
         number = one.line.number
         return any(stop.line < number and not stop.comes_first for stop in self.stops) or any(
             other.line.number < number and other.effect in _FAILURES for other in self.messages
         )
-
-    def _stops_from(self, one: Recognised) -> Sequence[Stop]:
-        return self.stops[bisect_left(self.stops, one.line.number, key=_stop_line) :]
 
 
 def _is_independent(later: Recognised, one: Recognised) -> bool:
@@ -180,11 +159,6 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
     )
 
 
-def _of_message(events: Sequence[Recognised]) -> Recognised:
-    """Return the event of a message that says most."""
-    return max(events, key=_specificity)
-
-
 def _specificity(one: Recognised) -> int:
     """Rank an event: entries of the catalogue and specific errors before what only announces a program's output."""
     if one.entry.id == "cmake-error":
@@ -196,13 +170,5 @@ def _specificity(one: Recognised) -> int:
     return 2 if one.announces else 3 if one.entry.id in GENERAL else 5
 
 
-def _sort_key(one: Recognised) -> tuple[int, int]:
-    return _start_line(one), one.line.number
-
-
 def _start_line(one: Recognised) -> int:
     return one.message[0] if one.message else one.line.number
-
-
-def _stop_line(stop: Stop) -> int:
-    return stop.line

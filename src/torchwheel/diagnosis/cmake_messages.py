@@ -68,29 +68,24 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
     lines, foreign = [headline], set()
     pending: list[LogLine] = []
     for line in below:
-        text = line.text
+        text, deeper = line.text, count_indentation(line.text) - indent
         blank = sum(not one.text for one in pending)
-        if not text:
-            if blank == _MOST_BLANK:
-                break
-            pending.append(line)
-            continue
         if is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
             break
-        if not is_error and (
-            _FRAME.match(text) or (len(lines) == 1 and _count_indentation(text) != indent + _INDENT)
-        ):
+        if text and not is_error and (_FRAME.match(text) or (len(lines) == 1 and deeper != _INDENT)):
             break
-        if _count_indentation(text) <= indent:
-            # Parallel jobs may print lines within a message.
-            others = sum(one.number in foreign for one in pending)
-            if blank > _MOST_BLANK_BEFORE_FOREIGN or others == _MOST_FOREIGN or not is_error:
-                break
-            foreign.add(line.number)
-            pending.append(line)
+        if text and deeper > 0:
+            lines += [*pending, line]
+            pending = []
             continue
-        lines += [*pending, line]
-        pending = []
+        # Parallel jobs may print lines within a message.
+        others = len(pending) - blank
+        has_room = is_error and blank <= _MOST_BLANK_BEFORE_FOREIGN and others < _MOST_FOREIGN
+        if not has_room if text else blank == _MOST_BLANK:
+            break
+        if text:
+            foreign.add(line.number)
+        pending.append(line)
     if len(lines) == 1 and is_error and headline.text.endswith(":"):
         # A pasted log may have lost its indentation.
         lines += takewhile(lambda line: line.text, pending)
@@ -103,5 +98,5 @@ def _goes_on(line: LogLine) -> bool:
     return line.text != "" and not _OTHER_JOB.match(line.text)
 
 
-def _count_indentation(text: str) -> int:
+def count_indentation(text: str) -> int:
     return len(text) - len(text.lstrip())

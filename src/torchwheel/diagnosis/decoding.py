@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from itertools import chain, pairwise
 from typing import BinaryIO
 
 from torchwheel.diagnosis.failures import LogLine
-from torchwheel.diagnosis.frames import SAMPLE_LINES, Frames
+from torchwheel.diagnosis.frames import SAMPLE_LINES, Frames, learn_frames, remove_frames
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at once."""
@@ -37,7 +38,6 @@ _BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _SAMPLE_BYTES = 1 << 14
 _MOST_BINARY = 20
 """Maximum share of control characters in a text: one of so many characters."""
-_NO_FRAMES = Frames()
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
@@ -64,12 +64,10 @@ def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without terminal escape sequences."""
     rest = b""
     for chunk in as_utf8(chunks):
-        end = chunk.rfind(b"\n") + 1
+        lines, end, begun = chunk.rpartition(b"\n")
         if end:
-            yield _strip_escapes(rest + chunk[:end])
-            rest = chunk[end:]
-        else:
-            rest += chunk
+            yield _strip_escapes(rest + lines + end)
+        rest = begun if end else rest + begun
         if len(rest) > LONGEST_LINE_BYTES:
             yield _strip_escapes(rest)
             rest = b""
@@ -118,9 +116,9 @@ def _strip_escapes(block: bytes) -> bytes:
 
 @dataclass
 class KnownFrames:
-    """The frames of the log read so far."""
+    """What precedes the lines read so far."""
 
-    frames: Frames = _NO_FRAMES
+    frames: Frames = ()
 
 
 @dataclass(frozen=True)
@@ -141,27 +139,21 @@ class Window:
     def frames(self) -> Frames:
         """What precedes each line; learned only for blocks in which something is looked at."""
         lines = self.block.split(b"\n")
-        step = max(1, len(lines) // SAMPLE_LINES)
-        self.known.frames = self.known.frames.learn(
-            [_plain_text(line[:LONGEST_TEXT]) for line in lines[::step]]
-        )
+        sample = lines[:: max(1, len(lines) // SAMPLE_LINES)]
+        texts = [_plain_text(line[:LONGEST_TEXT]) for line in sample]
+        self.known.frames = learn_frames(texts, self.known.frames)
         return self.known.frames
-
-    def clean(self, raw: bytes) -> str:
-        """Decode a line, and remove what precedes it."""
-        return clean_text(raw, self.frames)
 
     def tail(self, lines: int) -> tuple[tuple[str, LogLine], ...]:
         """Return the last lines of the log, each after its whole text; none before its last block."""
         if self.after:
             return ()
-        cut = (
-            (number, raw[:LONGEST_TEXT])
-            for number, raw in self._raw(self.last_line - lines + 1, self.last_line)
-        )
+        raws = self._raw(self.last_line - lines + 1, self.last_line)
+        cut = ((number, raw[:LONGEST_TEXT]) for number, raw in raws)
         # What a progress display has overwritten may be a step, too.
         return tuple(
-            (_plain_text(raw.replace(b"\r", b" ")), LogLine(number, self.clean(raw))) for number, raw in cut
+            (_plain_text(raw.replace(b"\r", b" ")), _clean_line(number, raw, self.frames))
+            for number, raw in cut
         )
 
     @property
@@ -185,14 +177,10 @@ class Window:
 
 def read_windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """Yield each block with the ends of its neighbours."""
-    before, current, line, known = b"", None, 1, KnownFrames()
-    for block in blocks:
-        if current is not None:
-            yield Window(before, current, block[:MARGIN_BYTES], line, known)
-            before, line = _whole_lines_at_end(before + current), line + current.count(b"\n")
-        current = block
-    if current is not None:
-        yield Window(before, current, b"", line, known)
+    before, line, known = b"", 1, KnownFrames()
+    for block, after in pairwise(chain(blocks, [b""])):
+        yield Window(before, block, after[:MARGIN_BYTES], line, known)
+        before, line = _whole_lines_at_end(before + block), line + block.count(b"\n")
 
 
 def _whole_lines_at_end(text: bytes) -> bytes:
@@ -208,20 +196,13 @@ def _clean_line(number: int, raw: bytes, frames: Frames) -> LogLine:
     return LogLine(number, clean_text(raw, frames))
 
 
-def clean_text(raw: bytes, frames: Frames = _NO_FRAMES) -> str:
+def clean_text(raw: bytes, frames: Frames = ()) -> str:
     """Decode a line as a terminal would finally show it, without colours, frames and control characters."""
-    return frames.remove(_plain_text(raw))[:LONGEST_TEXT].rstrip()
+    return remove_frames(_plain_text(raw), frames)[:LONGEST_TEXT].rstrip()
 
 
 def _plain_text(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    if "\r" in text:
-        text = _after_overwriting(text)
-    text = _COLOUR_WITHOUT_ESCAPE.sub("", text)
-    return _CONTROL.sub("", text)
-
-
-def _after_overwriting(text: str) -> str:
-    """Apply the carriage returns with which a progress display overwrites itself."""
-    segments = [segment for segment in text.split("\r") if segment.strip()]
-    return segments[-1] if segments else ""
+    # A progress display overwrites itself.
+    segments = reversed(raw.decode("utf-8", "replace").split("\r"))
+    text = next((segment for segment in segments if segment.strip()), "")
+    return _CONTROL.sub("", _COLOUR_WITHOUT_ESCAPE.sub("", text))

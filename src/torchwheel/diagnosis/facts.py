@@ -24,6 +24,7 @@ _STATED = re.compile(
     r"|\b(?P<launcher>s?ccache)\b"
 )
 """What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
+_NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
 # From the beginning of a word alone, since it would be tried from each of its letters otherwise.
 _STAGE = re.compile(r"(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
@@ -60,8 +61,6 @@ class Facts:
 
     Attributes:
         ours: whether torchwheel builds, so that its settings are a fix.
-        stated: what it says of the toolkit (``nvcc_release``), torch, the architectures
-            (``list``) and the ``launcher``.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
 
@@ -75,17 +74,16 @@ class Facts:
         every = tuple(fixes)
         fixes = tuple(text for text in every if not self._has_applied(text)) or every
         chosen = (
-            self._for_system(text) if self.ours else _with_variables(self._for_system(text)) for text in fixes
+            map(self._for_system, fixes) if self.ours else map(_with_variables, map(self._for_system, fixes))
         )
         first, *rest = tuple(filter(None, chosen)) or fixes
         return first.removeprefix("or "), *rest
 
     def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
         """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
-        architecture = _parse_number(captures.get("arch", ""))
-        known = {name: self.own_path(text) for name, text in captures.items()}
-        known.update(self.stated)
-        if architecture is not None:
+        known = {**{name: self.own_path(text) for name, text in captures.items()}, **self.stated}
+        if match := _NUMBER.fullmatch(captures.get("arch", "")):
+            architecture = Architecture.of(f"{match[1]}.{match[2]}")
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
             if "list" in self.stated:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
@@ -131,12 +129,6 @@ def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[
         condition = _CONDITION.match(fix)
         if condition is None or (condition["name"] in known) != bool(condition["not"]):
             yield fix if condition is None else fix[condition.end() :]
-
-
-def _parse_number(arch: str) -> Architecture | None:
-    """Parse an architecture as nvcc names it, 100a of compute_100a or sm_100a."""
-    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)", arch)
-    return None if match is None else Architecture.from_dotted(f"{match[1]}.{match[2]}")
 
 
 def tool_hints(lines: Iterable[str]) -> Iterator[str]:

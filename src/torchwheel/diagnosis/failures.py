@@ -49,16 +49,12 @@ class Entry:
     """One known failure.
 
     Attributes:
-        id: stable identifier in kebab case.
         title: one line; like ``means`` and ``change`` it may contain ``{captures}``.
-        phase: when it happens.
         rank: 3 for a cause, 2 for a frequent consequence of another entry near it, 1 for a hint that any other
             entry of the same log overrides, 0 for a class of errors.
         otherwise: default texts of the captures.
-        means: the meaning of the message.
         change: the fixes, most likely first.
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
-        links: threads and pages behind it.
         explains: ids of the entries and classes that it causes.
         may_explain: ids of those it may cause, in lines of the same message or step.
         shown_at: ids of those whose line is more informative than the entry's own.
@@ -106,12 +102,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the log, without colours and prefixes.
-
-    Attributes:
-        number: counted from 1.
-        text: the line to show.
-    """
+    """A line of the log, without colours and prefixes; the first has the number 1."""
 
     number: int
     text: str
@@ -122,13 +113,10 @@ class Recognised:
     """An event of a log: an entry of the catalogue, or a class of errors.
 
     Attributes:
-        entry: the entry or class.
-        captures: the texts for the entry's messages.
         line: the first matching line.
         excerpt: that line and some around it.
         count: the number of matching lines; a minimum in very long logs.
         goes_on: whether an ordinary line follows.
-        facts: what the log shows of the system and the build.
         hints: what the tool itself advises.
         message: numbers of the first and last line of its CMake message.
     """
@@ -146,7 +134,6 @@ class Recognised:
 
     @cached_property
     def known(self) -> Mapping[str, str]:
-        """The captures and the facts for the entry's texts."""
         return self.facts.fill(self.captures)
 
     @property
@@ -165,7 +152,6 @@ class Recognised:
 
     @property
     def means(self) -> str:
-        """The entry's meaning, with captures filled in."""
         return fill_captures(self.entry.means, self.known)
 
     @property
@@ -196,11 +182,9 @@ class Diagnosis:
     """The diagnosis of a log.
 
     Attributes:
-        cause: the first cause: an entry of the catalogue, or the class of the first error; None without a failure.
-        others: the other recognised events, in the order of the log.
+        cause: an entry of the catalogue, or the class of the first error; None without a failure.
         passed_over: the number of possible error lines that were skipped because of the limit.
         ended_well: whether the log ends with words of success.
-        is_text: whether it is text, rather than an archive or a program.
     """
 
     cause: Recognised | None

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -45,48 +43,38 @@ _MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "text", "line", "body")
 _DIGITS, _WORD, _BLANK = "0", "a", " "
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """The beginning of a line up to a token that may end a frame; ``exact`` has its words, ``general`` has none."""
-
-    exact: tuple[str, ...]
-    general: tuple[str, ...]
-    text: str
-    ends_blank: bool
+_Shape = tuple[str, ...]
+"""The tokens with which a line begins, up to one that may end a frame; digits and blanks are alike."""
+Frames = tuple[re.Pattern[str], ...]
+"""The patterns of the frames of the log read so far, the outermost first."""
 
 
-@dataclass(frozen=True)
-class Frames:
-    """The frames of the log read so far; the same shapes hold until a block does not have them."""
-
-    patterns: tuple[re.Pattern[str], ...] = field(default=())
-
-    def learn(self, lines: Sequence[str]) -> Frames:
-        """Return the frames of these lines: the known ones, if most lines still have them."""
-        lines = _sample([line for line in lines if line.strip()])
-        if not lines or (self.patterns and sum(map(self._have, lines)) >= _NEARLY_ALL * len(lines)):
-            return self
-        return Frames(tuple(dict.fromkeys([*_infer(lines), *self.patterns]))[:_MOST_PATTERNS])
-
-    def remove(self, text: str) -> str:
-        """Remove the frames and single prefixes of a line; without one the indentation is kept."""
-        text = _json_message(text)
-        for pattern in self.patterns:
-            if match := pattern.match(text):
-                text = text[match.end() :]
-        for _ in range(_MOST_PREFIXES):
-            match = _prefix_pattern().match(text)
-            if match is None:
-                break
-            text = text[match.end() :]
-        return text
-
-    def _have(self, line: str) -> bool:
-        return any(pattern.match(line) for pattern in self.patterns)
+def learn_frames(lines: Sequence[str], known: Frames = ()) -> Frames:
+    """Return the frames of these lines: the known ones, if most lines still have them."""
+    lines = [line for line in lines if line.strip()]
+    lines = lines[:: max(1, len(lines) // SAMPLE_LINES)][: 2 * SAMPLE_LINES]
+    with_frame = sum(any(pattern.match(line) for pattern in known) for line in lines)
+    if not lines or (known and with_frame >= _NEARLY_ALL * len(lines)):
+        return known
+    return tuple(dict.fromkeys([*_infer(lines), *known]))[:_MOST_PATTERNS]
 
 
-def _sample(lines: Sequence[str]) -> Sequence[str]:
-    return lines[:: max(1, len(lines) // SAMPLE_LINES)][: 2 * SAMPLE_LINES]
+def remove_frames(text: str, frames: Frames = ()) -> str:
+    """Remove the frames and single prefixes of a line; without one the indentation is kept."""
+    text = _json_message(text)
+    for pattern in frames:
+        text = _without(pattern, text)
+    for _ in range(_MOST_PREFIXES):
+        match = _prefix_pattern().match(text)
+        if match is None:
+            break
+        text = text[match.end() :]
+    return text
+
+
+def _without(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.match(text)
+    return text[match.end() :] if match else text
 
 
 def _infer(lines: Sequence[str]) -> Iterator[re.Pattern[str]]:
@@ -97,62 +85,55 @@ def _infer(lines: Sequence[str]) -> Iterator[re.Pattern[str]]:
         if pattern is None:
             return
         yield pattern
-        lines = [line[match.end() :] if (match := pattern.match(line)) else line for line in lines]
-        lines = [line for line in lines if line.strip()]
+        lines = [rest for line in lines if (rest := _without(pattern, line)).strip()]
 
 
 def _shared_pattern(lines: Sequence[str]) -> re.Pattern[str] | None:
     """Find the longest shape that most lines begin with."""
-    shapes = [list(_shapes(line)) for line in lines]
-    exact = Counter(shape.exact for line in shapes for shape in line)
-    general = Counter(shape.general for line in shapes for shape in line)
-    words = _distinct_words(shapes)
+    texts: dict[_Shape, list[str]] = {}
+    for shape, text in (found for line in lines for found in _shapes(line)):
+        texts.setdefault(shape, []).append(text)
+    alike: dict[_Shape, list[_Shape]] = {}
+    for shape in texts:
+        alike.setdefault(_without_words(shape), []).append(shape)
     fewest = max(_FEWEST_LINES - 1, _MOST_SHARE * len(lines))
-    found: dict[tuple[str, ...], dict[str, _Shape]] = {}
-    for shape in (shape for line in shapes for shape in line):
-        if exact[shape.exact] >= fewest:
-            found.setdefault(shape.exact, {}).setdefault("", shape)
-        if general[shape.general] >= fewest and (
-            _TIME.search(shape.text) or words[shape.general] <= max(1, general[shape.general] // 4)
-        ):
-            found.setdefault(shape.general, {})[shape.text] = shape
-    counts = {key: exact[key] if "" in group else general[key] for key, group in found.items()}
+    exact = {shape: found for shape, found in texts.items() if len(found) >= fewest}
+    candidates: dict[_Shape, list[str]] = {}
+    counts: dict[_Shape, int] = {}
+    for general, shapes in alike.items():
+        if len(shapes) == 1 and shapes != [general]:
+            continue
+        every = [text for shape in shapes for text in texts[shape]]
+        has_few_words = len(shapes) <= max(1, len(every) // 4)
+        if len(every) >= fewest and (kept := [one for one in every if has_few_words or _TIME.search(one)]):
+            candidates[general], counts[general] = [*dict.fromkeys(kept)], len(every)
+    for shape, found in exact.items():
+        candidates.setdefault(shape, []).append(found[0])
+        counts[shape] = len(found)
     # What nearly all lines have stands before what most of them have.
-    for key in sorted(found, key=lambda one: (counts[one] < _NEARLY_ALL * len(lines), -len(one))):
-        group, count, is_exact = found[key], counts[key], "" in found[key]
-        everywhere = is_exact and count >= max(_FEWEST_LINES, _NEARLY_ALL * len(lines))
-        if all(_is_frame(shape.text.strip(), everywhere) for shape in group.values()):
-            pattern = _compile(key, lines, next(iter(group.values())).ends_blank)
+    for shape in sorted(candidates, key=lambda one: (counts[one] < _NEARLY_ALL * len(lines), -len(one))):
+        everywhere = shape in exact and counts[shape] >= max(_FEWEST_LINES, _NEARLY_ALL * len(lines))
+        if all(_is_frame(text.strip(), everywhere) for text in candidates[shape]):
+            pattern = _compile(shape, lines)
             if not _is_part_of_messages(pattern, lines):
                 return pattern
     return None
 
 
-def _distinct_words(shapes: Iterable[Iterable[_Shape]]) -> Counter[tuple[str, ...]]:
-    """Count the different words that stand in each general shape."""
-    return Counter(
-        general for _, general in {(shape.exact, shape.general) for line in shapes for shape in line}
-    )
-
-
-def _shapes(line: str) -> Iterator[_Shape]:
-    """Yield the shapes with which a line begins, each up to a token that may end a frame."""
-    exact: list[str] = []
-    general: list[str] = []
+def _shapes(line: str) -> Iterator[tuple[_Shape, str]]:
+    """Yield the shapes with which a line begins, each with its text."""
+    shape: list[str] = []
     tokens = list(_TOKEN.finditer(line, 0, _LONGEST_FRAME))[:_MOST_TOKENS]
     for number, token in enumerate(tokens):
-        text = token[0]
-        kind = (
-            _DIGITS
-            if any(one.isdigit() for one in text)
-            else _BLANK
-            if text.isspace() and "\t" not in text
-            else text
-        )
-        exact.append(kind)
-        general.append(_WORD if kind == text and (text[0].isalpha() or text[0] == "_") else kind)
+        has_digits = any(one.isdigit() for one in token[0])
+        is_blank = token[0].isspace() and token[0] != "\t"
+        shape.append(_DIGITS if has_digits else _BLANK if is_blank else token[0])
         if number and _ends_frame([one[0] for one in tokens[max(0, number - 2) : number + 1]]):
-            yield _Shape(tuple(exact), tuple(general), line[: token.end()], text.isspace())
+            yield tuple(shape), line[: token.end()]
+
+
+def _without_words(shape: _Shape) -> _Shape:
+    return tuple(_WORD if token[0].isalpha() or token[0] == "_" else token for token in shape)
 
 
 def _ends_frame(tokens: Sequence[str]) -> bool:
@@ -195,12 +176,12 @@ def _is_part_of_messages(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
     )
 
 
-def _compile(key: Sequence[str], lines: Sequence[str], ends_blank: bool) -> re.Pattern[str]:
+def _compile(shape: _Shape, lines: Sequence[str]) -> re.Pattern[str]:
     """Make the expression; blanks at its end are as many as nearly all lines have: the rest is indentation."""
-    parts = [_as_regex(one) for one in key]
-    if not ends_blank:
+    parts = [_as_regex(one) for one in shape]
+    if not shape[-1].isspace():
         return re.compile("".join(parts))
-    head, is_closed = re.compile("".join(parts[:-1])), key[-2] in {*_ENDS, "\t"}
+    head, is_closed = re.compile("".join(parts[:-1])), shape[-2] in {*_ENDS, "\t"}
     blanks = sorted(
         len(rest) - len(rest.lstrip())
         for line in lines

@@ -16,10 +16,11 @@ step that may have failed before), ``example``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,7 @@ from torchwheel.system.toml import read_toml, shipped_toml
 Lines = Callable[[], Sequence[str]]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_FILES = (
-    "compiler_caches",
-    "other_compilers",
-    "package_managers",
-    "compilers",
-    "linkers",
-    "build_tools",
-    "system",
-    "python_tools",
-)
+_WORDS = _FOLDER / "words.toml"
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
@@ -111,24 +103,19 @@ class Form:
     ) -> dict[str, str] | None:
         """Return the captures of a line and of those around it; None if one is not there that is needed."""
         around = (match.string, *nearby()) if self.context or self.details else ()
-        needed = [next(filter(None, map(regex.search, around)), None) for regex in self.context]
-        if None in needed or not self._allows(after):
+        if not all(any(map(regex.search, around)) for regex in self.context) or not self._allows(after):
             return None
         caught: dict[str, str] = {}
-        for found in filter(None, needed):
-            caught.update(_read_captures(found))
-        for regex in self.details:
+        for regex in (*self.context, *self.details):
             caught.update(_read_details(regex, around))
         caught.update(_read_captures(match))
         return {**{name: fill_captures(value, caught) for name, value in self.values.items()}, **caught}
 
     def _allows(self, after: Lines) -> bool:
-        if self.below is None and self.unless is None:
-            return True
-        for line in after():
-            if self.unless is not None and self.unless.search(line):
+        for line in after() if self.below or self.unless else ():
+            if self.unless and self.unless.search(line):
                 return False
-            if self.below is not None and self.below.search(line):
+            if self.below and self.below.search(line):
                 return True
         return self.below is None
 
@@ -214,8 +201,8 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
 @cache
 def read_forms() -> tuple[Form, ...]:
     """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
-    found = [form for name in _FILES for form in map(_read_form, read_toml(_FOLDER / f"{name}.toml")["form"])]
-    return tuple(sorted(found, key=_form_order))
+    tables = (read_toml(_FOLDER / f"{name}.toml") for name in shipped_toml(_WORDS)["files"])
+    return tuple(sorted((_read_form(row) for table in tables for row in table["form"]), key=_form_order))
 
 
 @cache
@@ -234,14 +221,10 @@ def read_causes() -> Mapping[str, Entry]:
 @cache
 def form_needles() -> tuple[str, ...]:
     """Return literals of which every line with a form contains at least one."""
-    table = shipped_toml(_FOLDER / "words.toml")
-    words = (
-        word
-        for words in table["words"].values()
-        for word in words
-        if re.escape(word) == word.replace(" ", r"\ ")
-    )
-    literals = tuple(dict.fromkeys([*table["prefilter"]["needles"], *words]))
+    table = shipped_toml(_WORDS)
+    words = (word for words in table["words"].values() for word in words)
+    plain = (word for word in words if re.escape(word) == word.replace(" ", r"\ "))
+    literals = tuple(dict.fromkeys([*table["prefilter"]["needles"], *plain]))
     # A literal that contains another one is redundant.
     return tuple(one for one in literals if not any(part in one for part in literals if part != one))
 
@@ -276,13 +259,14 @@ def _describe_package(kind: str, name: str, general: str) -> str:
 
 def included_by(name: str, space: str) -> str:
     """Name the header that declares a name; empty if the table does not have it."""
-    return next((row["header"] for row in _includes(space) if re.fullmatch(row["regex"], name)), "")
+    # The C library's names are in no namespace, or in std.
+    rows = (row for row in _includes() if row.get("space", "std") == (space or "std"))
+    return next((row["header"] for row in rows if re.fullmatch(row["regex"], name)), "")
 
 
-def _includes(space: str) -> Iterator[Mapping[str, str]]:
-    """The rows of names of the C library, or of a namespace."""
-    space = "" if space == "std" else space
-    return (row for row in shipped_toml(_FOLDER / "headers.toml")["include"] if row.get("space", "") == space)
+def _includes() -> Sequence[Mapping[str, str]]:
+    rows: Sequence[Mapping[str, str]] = shipped_toml(_FOLDER / "headers.toml")["include"]
+    return rows
 
 
 def symbol_owner(symbol: str) -> str:
@@ -331,16 +315,16 @@ def _read_form(row: Mapping[str, Any]) -> Form:
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    words = {"Q": QUOTES, "CNAME": "|".join(row["regex"] for row in _includes("")), **read_words()}
+    words = {
+        "Q": QUOTES,
+        "CNAME": "|".join(row["regex"] for row in _includes() if "space" not in row),
+        **read_words(),
+    }
     return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 
 def _form_order(form: Form) -> int:
-    if form.role is Role.NOISE:
-        return 0
-    if form.role is Role.STOPPED:
-        return 2
-    return 3 if form.id in GENERAL else 1
+    return 3 if form.is_general else {Role.NOISE: 0, Role.ERROR: 1, Role.STOPPED: 2}[form.role]
 
 
 def _read_captures(match: re.Match[str]) -> dict[str, str]:
@@ -369,12 +353,9 @@ def _unquote_name(name: str) -> str:
 
 def _message_below(lines: Sequence[str]) -> str:
     """Join CMake's indented message below its first line: a paragraph, and the next one if it ends with a colon."""
-    said: list[str] = []
-    for line in lines:
-        if line.strip() and not line.startswith(" "):
+    said = ""
+    for line in takewhile(lambda line: not line[:1].strip(), lines):
+        if said and not line.strip() and not said.endswith(":"):
             break
-        if line.strip():
-            said.append(line.strip())
-        elif said and not said[-1].endswith(":"):
-            break
-    return " ".join(said)[:LONGEST_CAPTURE]
+        said = f"{said} {line.strip()}".strip()
+    return said[:LONGEST_CAPTURE]

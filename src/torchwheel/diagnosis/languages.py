@@ -30,9 +30,9 @@ _IN_GUILLEMETS = re.compile(r"«([^«»]*)»")
 def normalise_line(text: str) -> str:
     """Convert a line to the form of all patterns: English words, in the typography of English messages."""
     text = _plain_typography(text)
-    for literals, regex, english in _read_phrases():
-        if any(literal in text for literal in literals):
-            text = regex.sub(english, text)
+    for row in shipped_toml(_WORDS)["phrase"]:
+        if any(literal in text for literal in row["literals"]):
+            text = re.sub(row["regex"], row["english"], text)
     words = shipped_toml(_WORDS)["words"]
     translated = _other_words().sub(lambda match: f": {words[match.lastgroup][0]}", text)
     return text if translated == text else _plain_typography(translated)
@@ -51,13 +51,6 @@ def _plain_typography(text: str) -> str:
 def read_words() -> Mapping[str, str]:
     """Regular expressions by name, each for one word in all languages."""
     return {name: f"(?:{'|'.join(words)})" for name, words in shipped_toml(_WORDS)["words"].items()}
-
-
-@cache
-def _read_phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
-    """Read the whole messages in other languages: literals of the line, pattern, and the message in English."""
-    rows = shipped_toml(_WORDS)["phrase"]
-    return tuple((tuple(row["literals"]), re.compile(row["regex"]), row["english"]) for row in rows)
 
 
 @cache

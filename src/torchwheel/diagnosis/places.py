@@ -10,8 +10,8 @@ from itertools import chain, takewhile, zip_longest
 from pathlib import Path
 
 from torchwheel.diagnosis.causes import STEP_LINES
-from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage
-from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window
+from torchwheel.diagnosis.cmake_messages import CMakeMessage, count_indentation
+from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean_text
 from torchwheel.diagnosis.endings import read_work
 from torchwheel.diagnosis.failures import LogLine
 from torchwheel.diagnosis.grammar import Role, classify
@@ -52,28 +52,34 @@ _NO_WORDS = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Place:
-    """A line found by the prefilter."""
+    """A line found by the prefilter, and the CMake message that it is part of."""
 
     window: Window
     hit: Hit
     number: int
+    message: CMakeMessage | None = None
 
     @cached_property
     def text(self) -> str:
         """The line; of a very long one the part around the match."""
         start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
-        return self.window.clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+        raw = self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)]
+        return clean_text(raw, self.window.frames)
 
     @property
     def line(self) -> LogLine:
         return LogLine(self.number, self.text)
 
+    @property
+    def is_of_warning(self) -> bool:
+        return self.message is not None and not self.message.is_error
+
     @cached_property
     def _texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The lines above, the nearest first, and those below."""
-        around = self._lines_around(NEARBY_LINES)
+        around = [*self.window.lines(self.number - NEARBY_LINES, self.number + NEARBY_LINES)]
         texts, own = tuple(line.text for line in around), self.number - around[0].number
         return texts[:own][::-1], texts[own + 1 :]
 
@@ -89,24 +95,22 @@ class Place:
     def after(self) -> tuple[str, ...]:
         return self._texts[1][:BELOW_LINES]
 
-    def lines_below(self) -> Iterator[LogLine]:
-        """The lines after this one, up to the maximum length of a message."""
-        return self.window.lines(self.number + 1, self.number + LONGEST_MESSAGE)
-
     @property
     def goes_on(self) -> bool:
         """Whether the next line that is indented no further is an ordinary one."""
         line = next(filter(self._is_as_far_left, self.after()), "").lstrip()
         return line != "" and not _OF_FAILURE.search(line)
 
-    @property
-    def filled(self) -> str:
-        """An exception's message with the lines below it into which uv filled it; empty for other lines."""
-        indent = len(self.text) - len(self.text.lstrip())
-        if not indent or len(self.text) < SHORTEST_FILLED or not _EXCEPTION.match(self.text):
-            return ""
-        below = takewhile(lambda line: line[:indent].isspace() and line[indent:].strip(), self.after())
-        return " ".join([self.text, *(line.strip() for line in below)])
+    def whole_texts(self) -> Iterator[str]:
+        """Yield the line, or its paragraph of CMake's message, and an exception that uv filled into several lines."""
+        if self.message is None or self.number == self.message.numbers[0]:
+            yield self.text
+        else:
+            yield self.message.paragraph_at(self.number)[:LONGEST_TEXT]
+        indent = count_indentation(self.text)
+        if indent and len(self.text) >= SHORTEST_FILLED and _EXCEPTION.match(self.text):
+            below = takewhile(lambda line: line[:indent].isspace() and line[indent:].strip(), self.after())
+            yield " ".join([self.text, *(line.strip() for line in below)])
 
     @cached_property
     def is_caught(self) -> bool:
@@ -132,7 +136,8 @@ class Place:
     @cached_property
     def is_probe(self) -> bool:
         """Whether it, or a line just above, names a source that a tool only tries to compile."""
-        return any(map(_compile_probes().search, (self.text, *self._texts[0][:BELOW_LINES])))
+        above = self._texts[0][:BELOW_LINES]
+        return self.message is None and any(map(_compile_probes().search, (self.text, *above)))
 
     def last_words(self, *, comes_first: bool) -> str:
         """Return what the failed step said last; empty if no line is its own.
@@ -149,19 +154,16 @@ class Place:
             lines = above
         return next((line.strip() for line in lines if line.strip() and not _is_stop(line)), "")
 
-    def excerpt(self, message: CMakeMessage | None) -> tuple[LogLine, ...]:
+    def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; the whole message if CMake wrote it."""
-        first, last = message.numbers if message else (self.number, self.number)
-        first, last = min(first, self.number - EXCERPT_LINES), max(last, self.number + EXCERPT_LINES)
-        around = (line for line in self._lines_around(MOST_LINES) if first <= line.number <= last)
+        first, last = self.message.numbers if self.message else (self.number, self.number)
+        first = max(self.number - MOST_LINES, min(first, self.number - EXCERPT_LINES))
+        last = min(self.number + MOST_LINES, max(last, self.number + EXCERPT_LINES))
+        around = self.window.lines(first, last)
         return tuple(self.line if one.number == self.number else one for one in around)
 
     def _is_as_far_left(self, line: str) -> bool:
-        own = len(self.text) - len(self.text.lstrip())
-        return bool(line[: own + 1].strip())
-
-    def _lines_around(self, lines: int) -> tuple[LogLine, ...]:
-        return tuple(self.window.lines(self.number - lines, self.number + lines))
+        return bool(line[: count_indentation(self.text) + 1].strip())
 
 
 def _is_stop(line: str) -> bool:

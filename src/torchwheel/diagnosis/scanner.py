@@ -9,9 +9,8 @@ from typing import BinaryIO
 
 from torchwheel.diagnosis import cmake_messages
 from torchwheel.diagnosis.causes import Stop, first_cause
-from torchwheel.diagnosis.cmake_messages import CMakeMessage, is_status, read_message
+from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
 from torchwheel.diagnosis.decoding import (
-    LONGEST_TEXT,
     Window,
     is_text,
     line_blocks,
@@ -116,12 +115,10 @@ class _Scan:
         self._lines = self._bytes = 0
         self._tail: Sequence[tuple[str, LogLine]] = ()
         self._head = b""
-        self._is_text = self._is_empty = True
+        self._is_empty = True
 
     def count_bytes(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
-            if not self._bytes:
-                self._is_text = is_text(chunk)
             self._head += chunk[: HEAD_BYTES - len(self._head)]
             self._is_empty = self._is_empty and chunk.isspace()
             self._bytes += len(chunk)
@@ -164,38 +161,56 @@ class _Scan:
 
     def _process(self, place: Place) -> bool:
         """Look for entries and classes in a line; return whether there was room for it."""
-        message = self._message_of(place)
-        is_inside = message is not None and place.number != message.numbers[0]
-        text = message.paragraph_at(place.number)[:LONGEST_TEXT] if message and is_inside else place.text
-        for whole in filter(None, (text, place.filled)):
-            english = normalise_line(whole)
+        self._find_message(place)
+        if not self._find_entries(place):
+            return False
+        if place.is_of_warning or not self._may_have_a_form(place):
+            return True
+        cost = 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END)) + len(place.text) // _LENGTH_OF_ONE
+        if not self._spend(cost * _WORK_OF_CLASSIFYING):
+            return False
+        found = classify(place.text, place.nearby, place.after, in_cmake_error=place.message is not None)
+        if found is not None and found.form.role is Role.STOPPED:
+            self._note_stop(place, found)
+        elif found is not None and found.form.role is Role.ERROR and not is_status(place.text):
+            self._record(place, found)
+        return True
+
+    def _find_entries(self, place: Place) -> bool:
+        """Look for entries of the catalogue, of which the first form of each counts; return whether there was room."""
+        seen: set[str] = set()
+        for text in place.whole_texts():
+            english = normalise_line(text)
             # The needles of the line are known; the translated or joined text may have others.
             needles = place.hit.needles if english == place.text else english
             forms = [form for form in self._known if form.needle in needles]
             if not self._spend(1 + len(forms) * len(english) // _CHARACTERS_FOR_ONE_WORK):
                 return False
-            if self._recognise(place, english, forms, message):
+            for form in forms:
+                match = None if form.id in seen else form.regex.search(english)
+                if match is None:
+                    continue
+                seen.add(form.id)
+                if self._found.has_counted((form.id, "")) or (
+                    form.context and not self._spend(_WORK_OF_CONTEXT)
+                ):
+                    continue
+                captures = form.complete(match, place.nearby, place.after)
+                if captures is not None and not any(map(_CHECKED_OUT.match, place.after())):
+                    self._record(place, Classified(form, captures))
+            if seen:
                 break
-        if (message is not None and not message.is_error) or not self._may_have_a_form(place):
-            return True
-        cost = 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END)) + len(place.text) // _LENGTH_OF_ONE
-        if not self._spend(cost * _WORK_OF_CLASSIFYING):
-            return False
-        found = classify(place.text, place.nearby, place.after, in_cmake_error=message is not None)
-        if found is not None and found.form.role is Role.STOPPED:
-            self._note_stop(place, found, message)
-        elif found is not None and found.form.role is Role.ERROR and not is_status(place.text):
-            self._record(place, found, message)
         return True
 
-    def _message_of(self, place: Place) -> CMakeMessage | None:
-        """The CMake message that the line is part of."""
+    def _find_message(self, place: Place) -> None:
+        """Find the CMake message that the line is part of."""
         if "CMake " in place.text and self._has_room():
-            message = read_message(place.line, place.lines_below())
-            if message is not None:
+            below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
+            if message := read_message(place.line, below):
                 self._message = message
                 self._work += len(message.lines) // _WORK_OF_CONTEXT
-        return self._message if self._message is not None and self._message.contains(place.number) else None
+        if self._message is not None and self._message.contains(place.number):
+            place.message = self._message
 
     def _may_have_a_form(self, place: Place) -> bool:
         """Whether more than compiler options, such as -Werror=… in every command of a verbose log, mentions errors."""
@@ -204,52 +219,35 @@ class _Scan:
             return False
         return not needles <= _ERROR_NEEDLES or "rro" in _WARNING_OPTION.sub("", place.text)
 
-    def _recognise(
-        self, place: Place, english: str, forms: Sequence[Form], message: CMakeMessage | None
-    ) -> bool:
-        """Look for entries of the catalogue, of which the first form of each counts; return whether one matches."""
-        seen: set[str] = set()
-        for form in forms:
-            match = None if form.id in seen else form.regex.search(english)
-            if match is None:
-                continue
-            seen.add(form.id)
-            if self._found.has_counted(form.id) or (form.context and not self._spend(_WORK_OF_CONTEXT)):
-                continue
-            captures = form.complete(match, place.nearby, place.after)
-            if captures is None or any(map(_CHECKED_OUT.match, place.after())):
-                continue
-            self._record(place, Classified(form, captures), message)
-        return bool(seen)
-
-    def _note_stop(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
-        is_harmless = place.is_caught or (message is None and place.is_probe)
-        if is_harmless and _END_OF_COMPILATION.match(place.text.lstrip()):
+    def _note_stop(self, place: Place, found: Classified) -> None:
+        if (place.is_caught or place.is_probe) and _END_OF_COMPILATION.match(place.text.lstrip()):
             return
         self._found.stops.append(Stop(place.number, found.form.comes_first))
         if not self._found.has_stopped:
             words = place.last_words(comes_first=found.form.comes_first)
             form = replace(found.form, id=SAYS if words else STOPPED)
-            self._record(place, Classified(form, {**found.captures, "message": words}), message)
+            self._record(place, Classified(form, {**found.captures, "message": words}))
 
-    def _record(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
+    def _record(self, place: Place, found: Classified) -> None:
         entry = read_causes()[found.form.id]
         otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
-        event = Recognised(
-            entry,
-            {**otherwise, **found.captures},
-            place.line,
-            place.excerpt(message),
-            count=1,
-            effect=_judge_effect(place, message, found.form, is_known=entry.rank > 0),
-            goes_on=place.goes_on,
-            message=message.numbers if message else None,
-        )
-        self._found.add(event)
+        captures = {**otherwise, **found.captures}
+        key = entry.id, "" if entry.rank else fill_captures(entry.title, captures)
+        if entry.rank or not self._found.has_counted(key):
+            self._found.events.pop(key, None)
+            self._found.events[key] = Recognised(
+                entry,
+                captures,
+                place.line,
+                place.excerpt(),
+                count=1,
+                effect=_judge_effect(place, found.form, is_known=entry.rank > 0),
+                goes_on=place.goes_on,
+                message=place.message.numbers if place.message else None,
+            )
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
-        order = {id: number for number, id in enumerate(read_causes())}
-        events = sorted(self._found.events.values(), key=lambda one: (one.line.number, order[one.entry.id]))
+        events = sorted(self._found.events.values(), key=lambda one: one.line.number)
         ended = last_ending(self._tail)
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
@@ -272,12 +270,12 @@ class _Scan:
             last_lines=tuple(line for _, line in self._tail if line.text)[-LAST_LINES:],
             ended_well=ended > 0,
             passed_over=self._passed_over,
-            is_text=self._is_text,
+            is_text=is_text(self._head),
             is_empty=self._is_empty,
         )
 
 
-def _judge_effect(place: Place, message: CMakeMessage | None, form: Form, *, is_known: bool) -> Effect:
+def _judge_effect(place: Place, form: Form, *, is_known: bool) -> Effect:
     """Judge a line.
 
     Args:
@@ -285,21 +283,17 @@ def _judge_effect(place: Place, message: CMakeMessage | None, form: Form, *, is_
     """
     if form.role is Role.STOPPED:
         return Effect.STOPPED
-    if is_known and (
-        is_status(place.text)
-        or (message is not None and not message.is_error)
-        or is_noise(place.text, place.nearby, place.after)
-    ):
+    is_noted = is_status(place.text) or place.is_of_warning
+    if is_known and (is_noted or is_noise(place.text, place.nearby, place.after)):
         return Effect.NOTE
-    is_probe = message is None and place.is_probe
-    if place.is_caught and (is_known or not (form.consequence or is_probe)):
+    if place.is_caught and (is_known or not (form.consequence or place.is_probe)):
         return Effect.SURVIVED if is_known else Effect.NOTE
-    if is_probe:
+    if place.is_probe:
         return Effect.PROBE
     if form.consequence:
         return Effect.CONSEQUENCE
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if is_known or message is not None or form.id == "cmake-error":
+    if is_known or place.message is not None or form.id == "cmake-error":
         return Effect.ERROR
     survivable = form.is_general or form.id == "command-missing" or form.tool.startswith("Python")
     return Effect.SAID if survivable else Effect.ERROR
@@ -343,20 +337,13 @@ class _Found:
     def has_stopped(self) -> bool:
         return any(one.effect is Effect.STOPPED for one in self.events.values())
 
-    def has_counted(self, id: str) -> bool:
+    def has_counted(self, key: tuple[str, str]) -> bool:
         """Count another line of an entry, if it has an event that counts."""
-        known = self.events.get((id, ""))
+        known = self.events.get(key)
         if known is None or known.effect in (Effect.NOTE, Effect.SURVIVED):
             return False
-        self.events[id, ""] = replace(known, count=known.count + 1)
+        self.events[key] = replace(known, count=known.count + 1)
         return True
-
-    def add(self, event: Recognised) -> None:
-        key = event.entry.id, "" if event.entry.rank else event.title
-        if key in self.events and not event.entry.rank:
-            self.events[key] = replace(self.events[key], count=self.events[key].count + 1)
-        else:
-            self.events[key] = event
 
     def after_success(self) -> _Found:
         """The findings that remain after a successful build: failures in use, not of the build."""

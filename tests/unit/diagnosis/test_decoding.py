@@ -18,7 +18,7 @@ from torchwheel.diagnosis.decoding import (
     line_blocks,
     read_chunks,
 )
-from torchwheel.diagnosis.frames import Frames
+from torchwheel.diagnosis.frames import learn_frames, remove_frames
 from torchwheel.system.toml import read_toml
 
 PREFIXES = read_toml(Path(frames.__file__).with_name("prefixes.toml"))["prefix"]
@@ -86,8 +86,8 @@ def test_endless_lines_are_cut() -> None:
 
 @pytest.mark.parametrize("prefix", PREFIXES, ids=lambda prefix: prefix["tool"])
 def test_every_prefix_comes_off(prefix: dict[str, str]) -> None:
-    assert Frames().remove(prefix["example"] + "error: it broke") == "error: it broke"
-    assert Frames().remove("      " + prefix["example"] + prefix["example"] + "it broke") == "it broke"
+    assert remove_frames(prefix["example"] + "error: it broke") == "error: it broke"
+    assert remove_frames("      " + prefix["example"] + prefix["example"] + "it broke") == "it broke"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_clean(raw: bytes, text: str) -> None:
     ],
 )
 def test_what_tools_say_in_every_line_is_no_frame(lines: list[str]) -> None:
-    assert [Frames().learn(lines).remove(line) for line in lines] == lines
+    assert [remove_frames(line, learn_frames(lines)) for line in lines] == lines
 
 
 @pytest.mark.parametrize("frame", ["12>", "torch-cu130\t", "[1,0]<stderr>:", "[default0]:"])
@@ -167,13 +167,13 @@ def test_the_indentation_of_most_lines_is_no_part_of_a_frame(frame: str) -> None
         "/usr/bin/ld",
     ]
     lines = [f"-- found {number}" for number in range(4)] + [f"  {text}" for text in 10 * texts]
-    frames = Frames().learn([frame + line for line in lines])
-    assert [frames.remove(frame + line) for line in lines] == lines
+    frames = learn_frames([frame + line for line in lines])
+    assert [remove_frames(frame + line, frames) for line in lines] == lines
 
 
 def test_frames_are_learned_again_where_they_change() -> None:
-    first = Frames().learn([f"[a : b] line {number}" for number in range(9)])
-    assert first.remove("[a : b]   indented") == "  indented"
-    assert first.learn(["[a : b] x", "[a : b] y"]) is first
-    later = first.learn([f"{number:03} @ {number}" for number in range(30)])
-    assert (later.remove("017 @   x"), later.remove("[a : b]   y")) == ("  x", "  y")
+    first = learn_frames([f"[a : b] line {number}" for number in range(9)])
+    assert remove_frames("[a : b]   indented", first) == "  indented"
+    assert learn_frames(["[a : b] x", "[a : b] y"], first) is first
+    later = learn_frames([f"{number:03} @ {number}" for number in range(30)], first)
+    assert (remove_frames("017 @   x", later), remove_frames("[a : b]   y", later)) == ("  x", "  y")
