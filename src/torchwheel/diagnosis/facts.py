@@ -157,6 +157,8 @@ def _variable(key: str, value: str) -> str:
     if key in ("disable", "enable"):
         names = (one.upper().replace("-", "_") for one in value.split(","))
         return " ".join(f"USE_{name}={int(key == 'enable')}" for name in names)
+    if (key, value) == ("target", "cpu"):
+        return "USE_CUDA=0"
     if key == "target":
         gpu = read_gpus().find(value)
         return f"TORCH_CUDA_ARCH_LIST={gpu.compute_capability if gpu else '…'}"
