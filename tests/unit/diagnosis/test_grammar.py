@@ -131,7 +131,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ('a.cu(3): error: namespace "std" has no member "is_same_v"', "language-standard", {"file": "a.cu", "line": "3", "feature": "is_same_v"}),
         ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
         ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)", "owner": " (c10::f is of PyTorch: -lc10, c10.lib)"}),
-        ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the C or C++ library of this linker"}),
+        ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the library that this linker finds first"}),
         ("g++: error: /x/ext_kernel.o: no such file or directory", "link-input-missing", {"name": "/x/ext_kernel.o"}),
         ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
         ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device", "include": "<thrust/execution_policy.h>"}),
