@@ -202,7 +202,10 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
         ("compiler-out-of-memory", {"program": "cc1plus", "file": "VariableType_2.cpp"}),
         ("c10d-unresolved", {"symbol": "c10d::Work"}),
         ("winerror-126", {"library": r"C:\ai\.venv\Lib\site-packages\torch\lib\fbgemm.dll", "number": "126"}),
-        ("winerror-126.chinese", {"library": r"D:\mysoft\envs\llama\Lib\site-packages\torch\lib\fbgemm.dll", "number": "126"}),
+        (
+            "winerror-126.chinese",
+            {"library": r"D:\mysoft\envs\llama\Lib\site-packages\torch\lib\fbgemm.dll", "number": "126"},
+        ),
     ],
 )
 def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str]) -> None:
