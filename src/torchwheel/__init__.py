@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from torchwheel._version import __version__
-    from torchwheel.extension.guard import require_torch
     from torchwheel.extension.jit import load, load_inline
     from torchwheel.extension.setuptools_ext import BuildExtension, CppExtension, CUDAExtension
+    from torchwheel.torch_install.guard import require_torch
 
 __all__ = [
     "BuildExtension",
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(jit, name)
     if name == "require_torch":
-        from torchwheel.extension import guard  # packages call it whenever they are imported
+        from torchwheel.torch_install import guard  # packages call it whenever they are imported
 
         return guard.require_torch
     if name.startswith("__") or _is_module(name):

@@ -10,10 +10,10 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from torchwheel.extension import extension_build
-from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.wheel_record import record_of
+from torchwheel.host.compilers import join_words
 from torchwheel.host.installer import ask_index
 from torchwheel.preflight.doctor import Examination
 from torchwheel.reporting.errors import (
@@ -170,14 +170,14 @@ def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"
     yield "compiler cache", " ".join(plan.inputs.launcher) or "none"
     yield "builds in", str(plan.folder)
-    yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
+    yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.layout.links.items())
 
 
 def _render_extension(extension: PlannedExtension, plan: ExtensionPlan) -> Iterator[str]:
     yield f"{extension.extension.name} -> {extension.file_name}"
     for step in extension.steps:
         yield f"  # {step.description}"
-        yield f"  {command_line(step.command, windows=plan.host_is_windows)}"
+        yield f"  {join_words(step.command, windows=plan.host_is_windows)}"
 
 
 def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
         "jobs": plan.jobs.max_jobs,
         "launcher": list(plan.inputs.launcher),
         "folder": str(plan.folder),
-        "links": {name: str(folder) for name, folder in plan.links.items()},
+        "links": {name: str(folder) for name, folder in plan.layout.links.items()},
         "extensions": [
             {
                 "name": extension.extension.name,

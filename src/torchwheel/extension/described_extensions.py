@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.compile.flags import own_architectures, raised_standard
+from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.torch_steps import set_variables
 from torchwheel.extension.extension_plan import (
     Extension,
@@ -19,11 +19,10 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.options import Spelling, read_values
-from torchwheel.extension.sources import is_source_file, missing_source, unmatched_architectures
+from torchwheel.extension.sources import unmatched_architectures
 from torchwheel.reporting.errors import Problem, stop_on
 from torchwheel.settings.known_keys import Key
 from torchwheel.system.paths import exists
-from torchwheel.torch_install.installed_torch import InstalledTorch
 
 # torchwheel's own options; setuptools warns about unknown ones.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
@@ -61,6 +60,8 @@ def own_options(arguments: dict[str, Any]) -> dict[str, Any]:
     """Take torchwheel's own options out of the arguments of an extension."""
     names = map(_argument_name, _OWN)
     found = {name: arguments.pop(name) for name in names if name in arguments}
+    if isinstance(sources := found.get("cuda_sources"), (list, tuple)):
+        found["cuda_sources"] = list(map(os.fspath, sources))
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -92,12 +93,12 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
         return described
     origin = f"setup.py, extension {extension.name}"
     options = OPTIONS.get(extension.name, {})
-    given = {key: _as_text(options[name]) for key in _OWN if (name := _argument_name(key)) in options}
+    given = {key: options[name] for key in _OWN if (name := _argument_name(key)) in options}
     values = read_values(given, origin, SETUP_PY, problems)
     by_language = _flags_by_language(extension.extra_compile_args)
     sources = tuple(sorted(os.fspath(source) for source in extension.sources or ()))
     # Without PyTorch these are not among the sources.
-    patterns = (*sources, *map(os.fspath, options.get("cuda_sources", ())))
+    patterns = (*sources, *options.get("cuda_sources", ()))
     problems += unmatched_architectures(
         values.get("architectures", {}), patterns, _argument_name("architectures"), origin
     )
@@ -107,9 +108,13 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
     return Extension(
         name=extension.name,
         sources=sources,
-        flags={language: _without_macros(flags) for language, flags in by_language.items()},
+        # PyTorch's own command adds macros, which change neither the target nor the wheel's name.
+        flags={
+            language: tuple(flag for flag in flags if not flag.startswith("-D"))
+            for language, flags in by_language.items()
+        },
         source_architectures=values.get("architectures", {}),
-        cuda=not _CUDA_LIBRARIES.isdisjoint(libraries),
+        cuda=bool(options.get("cuda")) or not _CUDA_LIBRARIES.isdisjoint(libraries),
         stable_abi=values.get("stable-abi") or (_stable_release(extension) if limited else None),
         limited_api=limited,
         unity=values.get("unity", False),
@@ -133,13 +138,6 @@ def _stable_release(extension: Any) -> str | None:
     return None
 
 
-def _as_text(given: Any) -> Any:
-    """Convert the paths in an argument's value to text."""
-    if isinstance(given, (list, tuple)):
-        return [os.fspath(item) if isinstance(item, os.PathLike) else item for item in given]
-    return given
-
-
 def _flags_by_language(given: Any) -> dict[Language, tuple[str, ...]]:
     """Read ``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
     table = given if isinstance(given, Mapping) else {"cxx": given, "nvcc": given}
@@ -150,53 +148,24 @@ def _flags_by_language(given: Any) -> dict[Language, tuple[str, ...]]:
     return {Language.CXX: cxx, Language.CUDA: nvcc}
 
 
-def _without_macros(flags: Sequence[str]) -> tuple[str, ...]:
-    """Leave out macros, which PyTorch's own command adds to: they change neither the target nor the wheel's name."""
-    return tuple(flag for flag in flags if not flag.startswith("-D"))
-
-
-def missing_sources(extension: Any, project: Path) -> Iterator[Problem]:
-    """Report sources that are not there when their turn comes; other extensions and commands may have made them."""
-    for source in map(os.fspath, extension.sources or ()):
-        if not is_source_file(source, project):
-            yield missing_source(source, extension.name, f"setup.py, extension {extension.name}", project)
-
-
-def fit_flags(
-    extension: Any, planned: PlannedExtension, torch: InstalledTorch, choose: Callable[[list[str]], list[str]]
-) -> None:
-    """Change an extension's flags for the target, if PyTorch's own command would choose other architectures.
-
-    A C++ standard that is too old for PyTorch's headers is raised.
+def fit_flags(extension: Any, planned: PlannedExtension, choose: Callable[[list[str]], list[str]]) -> None:
+    """Change an extension's flags for nvcc, if PyTorch's own command would choose other architectures.
 
     Args:
         choose: PyTorch's function that chooses nvcc's options for architectures.
     """
+    # With options these are the project's own flags.
+    if planned.usual is None or planned.options:
+        return
     given = extension.extra_compile_args
-    before = {language: list(flags) for language, flags in _flags_by_language(given).items()}
-    fitting = dict(before)
-    if planned.extension.stable_abi is None:
-        fitting = {
-            language: list(raised_standard(one, torch.cxx_standard)) for language, one in before.items()
-        }
-    if planned.usual is not None:
-        fitting[Language.CUDA] = _for_target(fitting[Language.CUDA], planned, choose)
-    if fitting != before:
-        others = given if isinstance(given, Mapping) else {}
-        own = {"cxx": fitting[Language.CXX], "nvcc": fitting[Language.CUDA]}
-        extension.extra_compile_args = {**others, **own}
-
-
-def _for_target(
-    flags: list[str], planned: PlannedExtension, choose: Callable[[list[str]], list[str]]
-) -> list[str]:
-    assert planned.usual is not None
-    if planned.options:
-        # The project's own.
-        return flags
-    own = own_architectures(flags, planned.extension.origin)
-    others, wanted, chosen = list(own.others), planned.usual.for_nvcc(), list[str]()
+    before = _flags_by_language(given)
+    own = own_architectures(before[Language.CUDA], planned.extension.origin)
+    fitting, wanted, chosen = list(own.others), planned.usual.for_nvcc(), list[str]()
     # ValueError: an architecture that this release does not know.
     with set_variables({"TORCH_CUDA_ARCH_LIST": str(planned.usual)}), suppress(ValueError):
-        chosen = choose(others)
-    return others if set(chosen) == set(wanted) else [*others, *wanted]
+        chosen = choose(fitting)
+    if set(chosen) != set(wanted):
+        fitting += wanted
+    if fitting != list(before[Language.CUDA]):
+        others = given if isinstance(given, Mapping) else {"cxx": list(before[Language.CXX])}
+        extension.extra_compile_args = {**others, "nvcc": fitting}

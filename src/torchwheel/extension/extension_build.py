@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,9 +19,7 @@ from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scrip
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.session import Session, held_folder, require_writable
 from torchwheel.extension.compile.ninja_build import (
-    command_line,
     project_session,
-    record_choice,
 )
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.extension_project import (
@@ -29,13 +27,12 @@ from torchwheel.extension.extension_project import (
     HookRequest,
     ProjectKind,
     read_hook_request,
-    require_ninja,
 )
 from torchwheel.extension.extension_survey import ask_compilers, project_cache
-from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
+from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner
-from torchwheel.extension.options import has_extension_tables, refuse_to_leave_out
+from torchwheel.extension.options import cuda_left_out, has_extension_tables
 from torchwheel.extension.plan_findings import compiler_findings, folder_findings
 from torchwheel.extension.planning import (
     build_folder,
@@ -43,24 +40,22 @@ from torchwheel.extension.planning import (
     scikit_build_tables,
     tools_identity,
 )
-from torchwheel.extension.wheel_naming import labelled_version, python_tags
+from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.extension.wheel_record import (
     WheelRecord,
     is_labelled,
     record_if_torch,
-    refuse_builds_in_sdist,
     sdist_files,
     sdist_label,
 )
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
+from torchwheel.host.compilers import command_words, join_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.this import make_private, temporary_folder
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.plan.output import decisions_document
 from torchwheel.reporting.errors import (
-    Finding,
-    Problem,
     TorchwheelError,
     announce,
     error,
@@ -77,10 +72,10 @@ from torchwheel.settings.config_settings import (
 )
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.system.files import atomic_copy
+from torchwheel.system.files import atomic_copy, write_if_changed
+from torchwheel.system.paths import is_dir
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
-from torchwheel.versions import wheel_spelling
 
 _BUILDS = ("build_wheel", "build_editable")
 _CMAKE_PACKAGE = Path(__file__).with_name("cmake")
@@ -95,15 +90,20 @@ def build_wheel(
     """Build a wheel; returns its file name."""
     began = time.monotonic()
     build = _prepare_build(request)
+    in_place = build.request.kind is ProjectKind.CMAKE and "inplace" in _editable_modes(build.request)
+    if editable and in_place:
+        # Modules in the checkout would be neither labelled nor verified.
+        raise refusal("editable-in-place", origin="editable.mode of scikit-build-core")
     require_writable(wheel_directory)
-    settings = build.request.project.settings
+    project, settings = build.request.project, build.request.project.settings
     # Without a request the plan says it, which the inner process makes.
     purpose = ", ".join(settings.target_names) or settings.arch or "what PyTorch was built for"
     place = f"{count_noun(build.jobs, 'job')} in {build.folder}, log {build.log}"
-    say(f"a wheel of {_project_name(build.request.project)} for {purpose}, {place}")
+    name = project.pyproject.table("project").get("name") or project.folder.name
+    say(f"a wheel of {name} for {purpose}, {place}")
     hook = "build_editable" if editable else "build_wheel"
-    with _call_hook(build, hook, wheel_directory=wheel_directory) as (built, record):
-        name, project = built.name, build.request.project
+    with _call_hook(build, hook) as (built, record):
+        name = built.name
         if record is None:
             atomic_copy(built, wheel_directory / name)
         else:
@@ -112,10 +112,6 @@ def build_wheel(
             )
         say(f"{name} took {format_duration(time.monotonic() - began)}")
         return name
-
-
-def _project_name(project: ExtensionProject) -> str:
-    return str(project.pyproject.table("project").get("name") or project.folder.name)
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
@@ -152,8 +148,11 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         record = None
         if is_labelled(project.settings):
             record = record_if_torch(lambda: _configured_record(request, Path(folder, "configured")))
+        builds = project.folder / project.builds_folder
+        if is_dir(builds) and builds.is_relative_to(project.folder):
+            # scikit-build-core packs what no .gitignore names.
+            write_if_changed(builds / ".gitignore", "*\n")
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        refuse_builds_in_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(
             own, project.settings.package_version, sdist_label(project.settings, record)
@@ -217,15 +216,13 @@ def _prepare_build(request: BuildRequest) -> _Build:
     if hook_request.kind is not ProjectKind.SETUP_PY and find_ninja(project.environment) is None:
         # PyTorch's own command would compile without it.
         raise refusal("no-ninja/extension")
-    if hook_request.kind is ProjectKind.CMAKE:
-        require_ninja(_cmake_generator(project, hook_request.inner))
-    cxx, unanswered = ask_compilers(project.host, c=False)
+    (cxx,), unanswered = ask_compilers([project.host.find_compiler("cxx")])
     compilers = compiler_findings(project, cxx, unanswered)
     folders = folder_findings(project) if hook_request.kind is ProjectKind.CMAKE else ()
     stop_on_errors([*folders, *torch_findings(project.torch), *compilers], project.settings.skip_check)
     announce(project.findings, project.settings.skip_check)
     if hook_request.kind is not ProjectKind.TABLES:
-        refuse_to_leave_out((), project)
+        stop_on_errors(map(error, cuda_left_out(project)), project.settings.skip_check)
     jobs = extension_jobs(project, cuda=project.builds_cuda)
     return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs)
 
@@ -245,7 +242,6 @@ def _call_hook(
     hook: str,
     folder: Path | None = None,
     config: ConfigSettings | None = None,
-    wheel_directory: Path | None = None,
 ) -> Iterator[tuple[Path, WheelRecord | None]]:
     """Call a hook of the inner backend; yields its result, and the planned wheel (None without extensions of PyTorch).
 
@@ -253,7 +249,6 @@ def _call_hook(
 
     Args:
         config: further ``-C`` values for the inner backend.
-        wheel_directory: where no wheel of another build is to be replaced.
     """
     project = build.request.project
     with held_folder(build.folder, project.folder, project.cache, build.folder / "backend.lock"):
@@ -270,13 +265,6 @@ def _call_hook(
             configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
 
-            def check() -> tuple[Finding, ...] | None:
-                if (record := _wheel_record(build, handover)) is None:
-                    return None
-                replaced = _replaced_wheel(build, record, wheel_directory) if wheel_directory else ()
-                stop_on_errors(map(error, replaced), project.settings.skip_check)
-                return ()
-
             cmake = build.request.kind is ProjectKind.CMAKE
             variables = _hook_variables(build)
             call = partial(
@@ -288,7 +276,7 @@ def _call_hook(
                 handover=handover,
                 temporary=build.folder / "tmp",
                 log=build.log,
-                watch=ConfigureWatch(configuring, lambda: check() or ()) if cmake else _PlanWatch(check),
+                watch=ConfigureWatch(configuring) if cmake else None,
             )
             if not cmake or hook not in _BUILDS:
                 yield place / call(variables=variables), _wheel_record(build, handover)
@@ -325,31 +313,10 @@ def _compiling(build: _Build) -> AbstractContextManager[Session]:
     """Return the session of CMake's build; torchwheel's own ninja has one where it is started."""
     project = build.request.project
     cache = project_cache(project, build.folder)
-    record_choice(build.folder, cache)
+    write_if_changed(build.folder / CHOICE_FILE, cache or NO_CACHE)
     variables = hash_facts(build.variables)
     read = BuildInputs(build.cmake_folder, project.folder, project.environment, variables)
     return project_session(project, cache, read, build.log, build.jobs)
-
-
-class _PlanWatch:
-    """Watches a setup()'s output: its plan is checked as soon as it is recorded, before much is compiled."""
-
-    def __init__(self, check: Callable[[], object]) -> None:
-        self._check, self._checked = check, False
-
-    def __call__(self, _: str) -> None:
-        self._checked = self._checked or self._check() is not None
-
-
-def _replaced_wheel(build: _Build, record: WheelRecord, wheels: Path) -> Iterator[Problem]:
-    """Report a wheel of another build; a version or tag that the inner backend determines is known only at the end."""
-    project, python = build.request.project, build.request.project.host.python
-    version = project.pyproject.table("project").get("version")
-    if isinstance(version, str) and not any("wheel." in key for key in build.request.inner):
-        tags = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
-        whole = labelled_version(version, record.version, record.local_version)
-        parts = (wheel_spelling(_project_name(project)), whole, *tags, project.host.platform_tag)
-        yield from replaced_build(record, project, wheels / f"{'-'.join(parts)}.whl")
 
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
@@ -360,14 +327,12 @@ def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[s
     return list(map(str, words))
 
 
-def _cmake_generator(project: ExtensionProject, given: ConfigSettings) -> str:
-    """CMake's generator: its arguments take precedence over the variable."""
-    chosen = project.environment.get("CMAKE_GENERATOR") or NINJA
-    words = iter(_cmake_arguments(project, given))
-    for word in words:
-        if word.startswith("-G"):
-            chosen = word[2:].strip() or next(words, "")
-    return chosen
+def _editable_modes(request: HookRequest) -> Iterator[object]:
+    """The modes of editable installs that scikit-build-core may be asked for."""
+    project = request.project
+    yield from (table.get("mode") for table in scikit_build_tables(project, "editable"))
+    yield request.inner.get("editable.mode")
+    yield project.environment.get("SKBUILD_EDITABLE_MODE")
 
 
 def _hook_variables(build: _Build) -> dict[str, str]:
@@ -376,7 +341,7 @@ def _hook_variables(build: _Build) -> dict[str, str]:
     host = build.request.project.host
     for name, compiler in (("CC", host.find_compiler("c")), ("CXX", host.find_compiler("cxx"))):
         if compiler is not None and compiler.found:
-            variables[name] = command_line(compiler.command, windows=host.system == "Windows")
+            variables[name] = join_words(compiler.command, windows=host.system == "Windows")
     return variables
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path, PurePath
+from typing import Any
 
 from torchwheel.extension.compile.units import Layout
-from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Compiler, Host
@@ -31,13 +31,12 @@ WITH_CUDA = "WITH_CUDA"
 class Language(Enum):
     """The language of a source file; the value is the name of its flags in ``extra_compile_args``."""
 
-    C = "c"
     CXX = "cxx"
     CUDA = "nvcc"
 
 
 LANGUAGES = {
-    ".c": Language.C,
+    ".c": Language.CXX,
     ".cc": Language.CXX,
     ".cpp": Language.CXX,
     ".cxx": Language.CXX,
@@ -49,20 +48,16 @@ LANGUAGES = {
 @cache
 def language_of(source: str) -> Language | None:
     """The language of a source file by its suffix; None for other files."""
-    path = PurePath(source)
-    # GCC treats .C as C++ and .c as C.
-    return Language.CXX if path.suffix == ".C" else LANGUAGES.get(path.suffix.lower())
+    return LANGUAGES.get(PurePath(source).suffix.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
     """One extension module, as its project describes it; paths are relative to the project or absolute.
 
-    A macro without a value has None for it; ``libraries`` have neither prefix nor suffix.
-
     Attributes:
+        arguments: those of PyTorch's function that neither target nor wheel depend on; a setup.py has passed its own.
         stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses only the stable ABI.
-        device_link: whether relocatable device code is linked in a separate step.
         source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, instead of
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
@@ -74,15 +69,8 @@ class Extension:
 
     name: str
     sources: tuple[str, ...]
-    include_dirs: tuple[str, ...] = ()
-    library_dirs: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-    define_macros: tuple[tuple[str, str | None], ...] = ()
-    undef_macros: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
-    link_flags: tuple[str, ...] = ()
-    device_link: bool = False
-    device_link_libraries: tuple[str, ...] = ()
     source_architectures: Mapping[str, ArchitectureList] = field(default_factory=dict)
     default_architectures: ArchitectureList | None = None
     cuda: bool = False
@@ -93,11 +81,6 @@ class Extension:
     depends: tuple[str, ...] = ()
     by_setup_py: bool = False
     origin: str = ""
-
-    @property
-    def module(self) -> str:
-        """The last part of the name, as in its function ``PyInit_NAME``."""
-        return self.name.rpartition(".")[2]
 
     @property
     def cuda_sources(self) -> tuple[str, ...]:
@@ -187,11 +170,9 @@ class ExtensionInputs:
     project: ExtensionProject
     torch: InstalledTorch
     torch_architectures: ArchitectureList | None
-    python: PythonBuild
     selection: Selection | None
     cxx: Compiler | None
     extensions: tuple[Extension, ...]
-    missing_files: Collection[str]
     unanswered: Mapping[str, str]
     checkout: Checkout
     below: str = ""
@@ -211,18 +192,13 @@ class ExtensionInputs:
 class StepKind(Enum):
     """The kind of a build's step."""
 
-    COMPILE_C = "cc"
     COMPILE_CXX = "cxx"
     COMPILE_CUDA = "cuda"
     DEVICE_LINK = "device-link"
     LINK = "link"
 
 
-COMPILING = {
-    Language.C: StepKind.COMPILE_C,
-    Language.CXX: StepKind.COMPILE_CXX,
-    Language.CUDA: StepKind.COMPILE_CUDA,
-}
+COMPILING = {Language.CXX: StepKind.COMPILE_CXX, Language.CUDA: StepKind.COMPILE_CUDA}
 _LINKING = {StepKind.DEVICE_LINK: "link device code", StepKind.LINK: "link"}
 
 
@@ -262,12 +238,12 @@ class Flags:
     """The flags of an extension's commands without file names, for CMake's own commands.
 
     Attributes:
-        compile: the flags for C and C++; CUDA's are in the steps.
+        compile: the flags for C++; CUDA's are in the steps.
         search: those before the objects that are linked.
         libraries: those after them.
     """
 
-    compile: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
+    compile: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
 
@@ -281,7 +257,6 @@ class PlannedExtension:
         steps: in an order in which each can run; empty before PyTorch's own BuildExtension has made them.
         flags: those of the steps, also empty before.
         options: nvcc's options for architectures, where the project's own are used as they are.
-        threads: the number of architectures that nvcc may compile at once.
         usual: the architectures of sources without separate ones.
     """
 
@@ -289,7 +264,6 @@ class PlannedExtension:
     file_name: str
     architectures: ArchitectureList | None
     options: tuple[str, ...] = ()
-    threads: int = 1
     usual: ArchitectureList | None = None
     steps: tuple[Step, ...] = ()
     flags: Flags = Flags()
@@ -323,11 +297,6 @@ class ExtensionPlan:
     @property
     def project(self) -> ExtensionProject:
         return self.inputs.project
-
-    @property
-    def links(self) -> dict[str, Path]:
-        """The links in the build folder: name -> target."""
-        return {name: Path(str(folder)) for name, folder in self.layout.links.items()}
 
     @property
     def summary(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -19,7 +18,7 @@ from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Extens
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
 from torchwheel.extension.options import has_extension_tables, project_extensions
-from torchwheel.extension.sources import is_source_file
+from torchwheel.host.compilers import join_words
 from torchwheel.host.this import asked_cache_folder
 from torchwheel.plan.request_checks import (
     moved_cache,
@@ -37,8 +36,7 @@ from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.tree.cmake_options import minimum_cmake
-from torchwheel.versions import is_version, read_range
+from torchwheel.versions import is_version
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with depfiles for custom commands."""
@@ -71,7 +69,7 @@ class ProjectKind(Enum):
     @property
     def hooks(self) -> str:
         """The module of the hooks: that backend's, or torchwheel's wrappers that report its problems."""
-        return _HOOKS.get(self, self.backend)
+        return "torchwheel.extension.table_setup" if self is ProjectKind.TABLES else self.backend
 
     @property
     def requirement(self) -> str:
@@ -82,12 +80,6 @@ class ProjectKind(Enum):
     def is_installed(self) -> bool:
         """Whether that backend is installed."""
         return find_spec(self.backend.partition(".")[0]) is not None
-
-
-_HOOKS = {
-    ProjectKind.CMAKE: "torchwheel.extension.scikit_build",
-    ProjectKind.TABLES: "torchwheel.extension.table_setup",
-}
 
 
 @dataclass(frozen=True)
@@ -111,7 +103,11 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
     # CMake's compilers are also nvcc's host compiler, and determine the build folder.
-    compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
+    compilers = {
+        name: join_words([str(given[key])], windows=os.name == "nt")
+        for name, key in _COMPILERS.items()
+        if key in given
+    }
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     obeyed = replace(
@@ -129,7 +125,11 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     problems += refused_variables(project.settings)
     if kind is ProjectKind.TABLES:
         problems += _unread_descriptions(project)
-    problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
+    problems += [
+        Problem.of("setting-of-trees", origin=one.origin, setting=one.component or one.key)
+        for one in project.settings.entries.values()
+        if not _has_effect(one, kind)
+    ]
     if kind is ProjectKind.CMAKE:
         problems += partial_build(project.settings)
     stop_on(problems)
@@ -167,34 +167,6 @@ def _has_effect(setting: Setting, kind: ProjectKind) -> bool:
     return setting.layer is Layer.CONFIG and not setting.component and forwarded
 
 
-def _of_trees(setting: Setting) -> Problem:
-    return Problem.of("setting-of-trees", origin=setting.origin, setting=setting.component or setting.key)
-
-
-def needed_cmake(hook_request: HookRequest) -> str:
-    """The CMake version of a build, read like scikit-build-core, which may not be installed yet: ``>=3.20``."""
-    project, own = hook_request.project, CMAKE.removeprefix("cmake")
-    table = project.pyproject.table(*_SCIKIT_BUILD, "cmake")
-    given = hook_request.inner.get("cmake.version", table.get("version"))
-    if isinstance(given, str) and read_range(given) is not None:
-        return given
-    source = table.get("source-dir")
-    file = project.folder / (source if isinstance(source, str) else "") / "CMakeLists.txt"
-    minimum = minimum_cmake(read_beginning(file))
-    return f">={minimum}" if minimum else own
-
-
-def require_ninja(generator: str) -> None:
-    """Refuse a CMake generator that does not run an extension's commands unchanged."""
-    if generator != NINJA:
-        raise refusal("generator-not-ninja", generator=generator)
-
-
-def quoted_program(path: str) -> str:
-    """Quote a compiler's path for ``CC`` and ``CXX``."""
-    return path if os.name == "nt" else shlex.quote(path)
-
-
 def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
     """Determine how a project describes its extensions: in tables, else in a setup.py that names some, else in CMake.
 
@@ -213,17 +185,14 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
     elsewhere = source_dir if isinstance(source_dir, str) else "."
-    has_cmake = any(is_source_file(f"{place}/CMakeLists.txt", folder) for place in (".", elsewhere))
+    has_cmake = any(is_file(folder / place / "CMakeLists.txt") for place in (".", elsewhere))
     setup_py = folder / "setup.py"
-    if is_file(setup_py) and (not has_cmake or _is_described_by(setup_py, chosen)):
+    described = chosen == "setup.py" if chosen else "ext_modules" in read_beginning(setup_py)
+    if is_file(setup_py) and (described or not has_cmake):
         return ProjectKind.SETUP_PY
     if has_cmake:
         return ProjectKind.CMAKE
     raise refusal("no-extensions", origin=folder / "pyproject.toml", folder=folder)
-
-
-def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
-    return chosen == "setup.py" if chosen else "ext_modules" in read_beginning(setup_py)
 
 
 def project_plan(asked: HookRequest) -> ExtensionPlan:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,15 +17,10 @@ from torchwheel.extension.extension_plan import (
     ExtensionInputs,
     ExtensionPlan,
     ExtensionProject,
-    Language,
-    language_of,
 )
-from torchwheel.extension.front_end_torch import front_end_findings
 from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
-from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
-from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import (
     caches_on_path,
@@ -35,23 +29,22 @@ from torchwheel.host.compiler_cache import (
     missing_cache,
     recorded_choice,
 )
-from torchwheel.host.compilers import ask_version, find_compilers, program_words
-from torchwheel.host.machine import Compiler, Host
-from torchwheel.host.programs import find_program
+from torchwheel.host.compilers import ask_version, find_compilers
+from torchwheel.host.machine import Compiler
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.plan.defines import choose_cache
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
+from torchwheel.reporting.errors import TorchwheelError, error, note
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
-from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.torch_install.cpp_extension import cpp_extension
+from torchwheel.torch_install.front_end_torch import front_end_findings
 from torchwheel.torch_install.installed_torch import torch_architectures
 from torchwheel.tree.read_tree import read_source
 
@@ -123,36 +116,33 @@ def plan_extensions(
     selection = extension_toolkit(project, extensions, install=install) if cuda else None
     if selection and selection.to_install:
         selection = replace(selection, there=True)
-    languages = {language_of(source) for extension in extensions for source in extension.sources}
     nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
-    cuda_host = _nvcc_host_compiler(project) if Language.CUDA in languages else None
+    cuda_host = _nvcc_host_compiler(project) if any(one.cuda_sources for one in extensions) else None
     # A toolkit of packages does not exist before it is assembled.
-    cxx, unanswered = ask_compilers(
-        project.host,
-        c=Language.C in languages or cuda_host is not None,
-        nvcc=nvcc if nvcc and is_file(Path(nvcc)) else None,
+    (cxx, cuda_host), unanswered = ask_compilers(
+        [project.host.find_compiler("cxx"), cuda_host], nvcc if nvcc and is_file(Path(nvcc)) else None
     )
-    if cuda_host is not None and cuda_host.path not in unanswered:
-        cuda_host = replace(cuda_host, version=ask_version(cuda_host))
-    # A command of a setup.py may make its sources.
-    files = {file for extension in extensions if not extension.by_setup_py for file in extension.sources}
-    missing = frozenset(file for file in files if not is_source_file(file, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,
         torch=torch,
         torch_architectures=torch_architectures(torch) if unnamed else None,
-        python=this_python_build(),
         selection=selection,
         cxx=cxx,
         extensions=tuple(extensions),
-        missing_files=missing,
         unanswered=unanswered,
         checkout=read_source(project.folder)[0],
         below=below,
         cuda_host=cuda_host,
     )
-    plan = make_extension_plan(replace(inputs, findings=tuple(_findings(inputs))))
+    findings = [*front_end_findings(torch, project.environment)]
+    # The plan names extensions with CUDA sources.
+    if not any(one.cuda_sources for one in extensions):
+        findings += map(error, cuda_left_out(project))
+    # Tables name their CUDA sources.
+    if any(one.by_setup_py for one in extensions):
+        findings += map(error, target_without_code(project, extensions))
+    plan = make_extension_plan(replace(inputs, findings=tuple(findings)))
     return _with_compiler_cache(plan, begun_in or plan.folder)
 
 
@@ -170,49 +160,17 @@ def _with_compiler_cache(plan: ExtensionPlan, folder: Path) -> ExtensionPlan:
     return replace(plan, inputs=inputs, findings=tuple(findings))
 
 
-def _findings(inputs: ExtensionInputs) -> Iterator[Finding]:
-    project, extensions = inputs.project, inputs.extensions
-    yield from front_end_findings(inputs.torch, project.environment)
-    # Otherwise there is no plan.
-    if "torch-without-cuda" in project.settings.skip_check:
-        yield from map(error, cuda_left_out(project))
-    # Tables name their CUDA sources.
-    if any(one.by_setup_py for one in extensions):
-        yield from map(error, target_without_code(project, extensions))
-    if inputs.toolkit is not None:
-        yield from map(warning, _unread_variables(inputs, inputs.toolkit))
-
-
-def _unread_variables(inputs: ExtensionInputs, toolkit: Toolkit) -> Iterator[Problem]:
-    """Report CMake's variables for nvcc and its host compiler where others compile, as with PyTorch's own command."""
-    host, environment = inputs.cuda_host or inputs.cxx, inputs.project.environment
-    search = environment.get("PATH")
-    for name, used, instead in (
-        ("CUDACXX", toolkit.nvcc, "-C cuda-path="),
-        ("CUDAHOSTCXX", host.path if host else None, "CC"),
-    ):
-        words = program_words(environment.get(name, ""), search, inputs.project.host.system)
-        named = find_program(words[0], search) if words else None
-        if used and words and os.path.realpath(named or words[0]) != os.path.realpath(used):
-            yield Problem.of(
-                "cuda-variable-unread",
-                origin=f"variable {name}",
-                name=name,
-                value=words[0],
-                used=used,
-                instead=instead,
-            )
-
-
-def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:
-    """Return the C++ compiler with its version, and why compilers did not respond, also the C compiler and nvcc."""
-    asked = [one for one in host.compilers if one.found and (c or one.language == "cxx")]
-    questions: dict[str, Question] = {one.path: partial(ask_version, one) for one in asked}
+def ask_compilers(
+    compilers: Sequence[Compiler | None], nvcc: str | None = None
+) -> tuple[list[Compiler | None], dict[str, str]]:
+    """Return compilers with their versions, and why any of them, or nvcc, did not respond."""
+    questions: dict[str, Question] = {
+        one.path: partial(ask_version, one) for one in compilers if one and one.found
+    }
     if nvcc is not None:
         questions[nvcc] = partial(nvcc_version, nvcc)
     answers, unanswered = ask_together(questions)
-    cxx = host.find_compiler("cxx")
-    return cxx and replace(cxx, version=answers.get(cxx.path, cxx.version)), unanswered
+    return [one and replace(one, version=answers.get(one.path, one.version)) for one in compilers], unanswered
 
 
 def _nvcc_host_compiler(project: ExtensionProject) -> Compiler | None:

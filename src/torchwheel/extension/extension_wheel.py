@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
-
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
@@ -21,7 +19,6 @@ from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name
-from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
 from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.proof import Expectation
@@ -67,7 +64,6 @@ def finalize_wheel(
         verify=lambda contents: (
             *verify_extension_contents(contents, labels, record.requires, record.modules),
             *(() if editable else prove_contents(contents, record.provenance)),
-            *_refused_torch(contents, record.torch),
             *problems,
         ),
         skip_check=record.skip_check,
@@ -77,20 +73,6 @@ def finalize_wheel(
         libraries=vendored_libraries(project.folder),
         toolkit=record.toolkit,
     ).name
-
-
-def _refused_torch(contents: WheelContents, torch: str) -> Iterator[Problem]:
-    """Report requirements of a wheel that the PyTorch does not satisfy with which it was built."""
-    for requirement in map(Requirement, contents.metadata.requires_dist):
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if (
-            requirement.name == "torch"
-            and applies
-            and not requirement.specifier.contains(torch, prereleases=True)
-        ):
-            yield Problem.of(
-                "building-torch-refused", origin=contents.path, requirement=requirement, torch=torch
-            )
 
 
 def _named_folders(project: ExtensionProject) -> dict[str, str]:

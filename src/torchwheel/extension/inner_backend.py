@@ -13,11 +13,10 @@ from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
-from torchwheel.extension.compile.ninja_build import command_line
-from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
+from torchwheel.extension.extension_project import CMAKE, HookRequest, ProjectKind, read_hook_request
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.wheel_record import is_labelled
-from torchwheel.host.compilers import program_words
+from torchwheel.host.compilers import join_words, program_words
 from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import temporary_variables
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
@@ -105,7 +104,7 @@ def _compiler_commands(request: HookRequest) -> dict[str, str]:
     user, system = request.project.environment, request.project.host.system
     named = {name: user[name] for name in ("CC", "CXX") if user.get(name)}
     return {
-        name: command_line(program_words(text, user.get("PATH"), system), windows=system == "Windows")
+        name: join_words(program_words(text, user.get("PATH"), system), windows=system == "Windows")
         for name, text in named.items()
     }
 
@@ -157,9 +156,9 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
     yield hook_request.kind.requirement
     environment = hook_request.project.environment
     if _runs_cmake(hook_request, hook) and not environment.get("CMAKE_EXECUTABLE"):
-        needed = needed_cmake(hook_request)
+        needed = CMAKE.removeprefix("cmake")
         if not any(has_program_version(name, needed, environment) for name in ("cmake", "cmake3")):
-            yield f"cmake{needed}"
+            yield CMAKE
 
 
 def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:

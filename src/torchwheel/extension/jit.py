@@ -85,19 +85,17 @@ def _read_variables(given: Mapping[str, Any]) -> dict[str, str]:
     )
     project = read_extension_project(BuildRequest(folder, {}, with_home_and_path(dict(os.environ))))
     builds = project.builds_folder / "modules"
-    if not cuda or project.torch.cuda is None:
-        return {_FOLDERS: str(builds), **_given(_FOLDERS)}
-    architectures = project.settings.arch or _usual_architectures(project)
-    variables = {_FOLDERS: str(builds.joinpath(*architectures.labels) if architectures else builds)}
-    if architectures is not None:
-        variables[_ARCHITECTURES] = str(architectures)
-    if home := toolkit_root(project, needed=True):
-        variables |= {"CUDA_HOME": home, _NVCC: shlex.quote(str(Path(home, "bin", "nvcc"))), **_given(_NVCC)}
-    return {**variables, **_given(_FOLDERS)}
-
-
-def _given(name: str) -> dict[str, str]:
-    return {name: os.environ[name]} if name in os.environ else {}
+    variables = {_FOLDERS: str(builds)}
+    if cuda and project.torch.cuda is not None:
+        if architectures := project.settings.arch or _usual_architectures(project):
+            variables = {
+                _FOLDERS: str(builds.joinpath(*architectures.labels)),
+                _ARCHITECTURES: str(architectures),
+            }
+        if home := toolkit_root(project, needed=True):
+            variables |= {"CUDA_HOME": home, _NVCC: shlex.quote(str(Path(home, "bin", "nvcc")))}
+    own = {name: os.environ[name] for name in (_FOLDERS, _NVCC) if name in os.environ}
+    return {**variables, **own}
 
 
 def _usual_architectures(project: ExtensionProject) -> ArchitectureList | None:

@@ -6,30 +6,28 @@ They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel.extension.extension_plan import WITH_CUDA, Extension, ExtensionProject, Language, language_of
-from torchwheel.extension.sources import (
-    ends_of_flag,
-    find_sources,
-    has_cuda_source,
-    is_source_file,
-    unmatched_architectures,
+from torchwheel.extension.extension_plan import (
+    LANGUAGES,
+    WITH_CUDA,
+    Extension,
+    ExtensionProject,
+    Language,
+    language_of,
 )
+from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words
 from torchwheel.reporting.errors import (
     Problem,
     collect_problems,
-    error,
     find_nearest,
     refusal,
     stop_on,
-    stop_on_errors,
 )
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.layers import Layer, Setting
@@ -39,11 +37,9 @@ from torchwheel.settings.value_types import Location, raw_text
 
 ARRAY = "[[tool.torchwheel.extension]]"
 
-_FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
-_COPIED = (
-    "include-dirs", "library-dirs", "libraries", "device-link", "device-link-libraries", "stable-abi", "limited-api",
-    "unity", "front-end", "depends",
-)  # fmt: skip
+_FLAGS = {"cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
+_COPIED = ("stable-abi", "limited-api", "unity", "front-end", "depends")
+_PASSED_ON = ("include-dirs", "library-dirs", "libraries")
 
 
 @dataclass(frozen=True)
@@ -86,11 +82,6 @@ class ExtensionOptions:
     @property
     def name(self) -> str:
         return str(self.values["name"])
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """The patterns of its sources, including CUDA's."""
-        return (*self.values.get("sources", ()), *self.values.get("cuda-sources", ()))
 
 
 def has_extension_tables(project: Project) -> bool:
@@ -189,7 +180,6 @@ def project_extensions(
         for one in found:
             if targets := one.values.get("targets"):
                 defaults[one.name] = architectures_of(targets, f"{one.origin} targets", project.settings)
-    refuse_to_leave_out(found, project)
     extensions = described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
     if described is not None:
         return extensions
@@ -201,37 +191,22 @@ def project_extensions(
     )
 
 
-def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: ExtensionProject) -> None:
-    """Refuse to turn a build requested for a GPU silently into one for the CPU.
+def cuda_left_out(project: ExtensionProject) -> Iterator[Problem]:
+    """Report a requested GPU with a PyTorch without CUDA for a project with CUDA sources.
 
-    A setup.py or a CMakeLists.txt may check PyTorch itself and describe no CUDA sources, so any in the project count.
-    """
-    options = list(described)
-    named = [one.name for one in options if "cuda-sources" in one.values]
-    # The plan refuses sources that are always compiled, by name.
-    sources = (source for one in options for source in one.values.get("sources", ()))
-    has_cuda_sources = any(language_of(source) is Language.CUDA for source in sources)
-    if named or not has_cuda_sources:
-        stop_on_errors(map(error, cuda_left_out(project, named)), project.settings.skip_check)
-
-
-def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Iterator[Problem]:
-    """Report a requested GPU with a PyTorch without CUDA.
-
-    Args:
-        named: the extensions with CUDA sources for a PyTorch with CUDA; without any, the project's CUDA sources count.
+    The build for a GPU would silently become one for the CPU. A setup.py or a CMakeLists.txt may check PyTorch itself
+    and describe no CUDA sources, so any in the project count.
     """
     asked, torch = requested_hardware(project), project.torch
     if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
-    if named or has_cuda_source(project.folder):
+    if has_cuda_source(project.folder):
         yield Problem.of(
             "torch-without-cuda/left-out",
             origin=asked[0].origin,
             key=asked[0].key,
             value=asked[0].text,
             torch=torch.version,
-            extensions=", ".join(named) or "the project",
         )
 
 
@@ -301,35 +276,39 @@ def _make_extension(
     architectures = values.get("architectures", {})
     everything = [*sources, *cuda_sources]
     problems += unmatched_architectures(architectures, everything, option("architectures"), origin)
+    problems += [
+        Problem.of(
+            "unknown-source-language",
+            origin=origin,
+            source=source,
+            extension=described.name,
+            suffix=PurePath(source).suffix or "it",
+            languages=", ".join(LANGUAGES),
+        )
+        for source in everything
+        if language_of(source) is None
+    ]
     define: Mapping[str, bool | int | str] = values.get("define", {})
     macros = [
         (name, None if value is True else str(value)) for name, value in define.items() if value is not False
     ]
-    macros += [(WITH_CUDA, None)] if cuda and cuda_sources else []
+    arguments: dict[str, Any] = {
+        key.replace("-", "_"): list(values[key]) for key in _PASSED_ON if key in values
+    }
+    arguments |= {
+        "define_macros": macros + ([(WITH_CUDA, None)] if cuda and cuda_sources else []),
+        "undef_macros": [name for name, value in define.items() if value is False],
+        "extra_link_args": list(values.get("link-flags", ())),
+    }
+    if linked := values.get("device-link-libraries", ()) or values.get("device-link"):
+        arguments |= {"dlink": True, "dlink_libraries": [] if linked is True else list(linked)}
     extension = Extension(
         name=described.name,
         sources=tuple(dict.fromkeys(everything if cuda else sources)),
-        define_macros=tuple(macros),
-        undef_macros=tuple(name for name, value in define.items() if value is False),
+        arguments=arguments,
         flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
         source_architectures=architectures,
         default_architectures=default,
         origin=origin,
     )
-    copied = {key.replace("-", "_"): values[key] for key in _COPIED if key in values}
-    flags = tuple(_with_whole_paths(flag, project) for flag in values.get("link-flags", ()))
-    return replace(extension, **{**copied, "link_flags": flags})
-
-
-def _with_whole_paths(flag: str, project: Path) -> str:
-    """Make paths in a linker flag absolute, because the linker does not run in the project."""
-    # A name may be too long for a file system.
-    if flag.startswith("-L") and flag[2:] and os.path.isdir(project / flag[2:]):  # noqa: PTH112
-        return f"-L{project / flag[2:]}"
-    return ",".join(_with_whole_path(part, project) for part in flag.split(","))
-
-
-def _with_whole_path(part: str, project: Path) -> str:
-    """Make the path in a part of a flag absolute; ``=`` and ``@`` may precede a path or be in it."""
-    path = next((tail for tail in ends_of_flag(part) if is_source_file(tail, project)), None)
-    return part if path is None else f"{part.removesuffix(path)}{project / path}"
+    return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})

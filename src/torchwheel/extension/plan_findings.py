@@ -6,48 +6,41 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
-from torchwheel.extension.sources import find_unquotable, source_problems
-from torchwheel.extension.wheel_naming import has_limited_api
-from torchwheel.host.machine import Compiler
+from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject
+from torchwheel.host.machine import Compiler, is_free_threaded
 from torchwheel.plan.request_checks import secrets_in_flags
 from torchwheel.preflight.checks import host_compiler
-from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
+from torchwheel.preflight.checks.toolkit import nvcc_answering
 from torchwheel.preflight.registry import Answer, Violation, read_rules
 from torchwheel.preflight.report import finding_of
 from torchwheel.proof.stable_abi import stable_abi_problems
-from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning
-from torchwheel.toolkit.host_compiler import can_be_silenced
-from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.torch_install.installed_torch import torch_findings
 
-_HOST_OPTIONS = ("-ccbin", "--compiler-bindir")
+_MISREAD = r'[\x00-\x1f\x7f";|`\\]|\$(?:\w*\{|[<(])'
 
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     """Return all findings except those about the choice of architectures."""
     project = inputs.project
-    windows = project.host.system == "Windows"
     yield from project.findings
     yield from inputs.findings
-    for extension in inputs.extensions:
-        if not extension.by_setup_py:
-            found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
-            yield from map(error, found)
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch_problems(inputs))
     for extension in inputs.extensions:
         if (abi := extension.stable_abi) is not None:
             yield from map(error, stable_abi_problems(abi, inputs.torch.version, extension.origin))
-    abi_tag = project.host.python.abi_tag
-    if not has_limited_api(abi_tag):
-        yield from map(note, _no_limited_api(inputs, abi_tag))
+        abi_tag, name, origin = project.host.python.abi_tag, extension.name, extension.origin
+        if extension.wants_limited_api and is_free_threaded(abi_tag):
+            yield note(Problem.of("no-limited-api-here", origin=origin, extension=name, abi=abi_tag))
     if inputs.selection is not None:
         yield from inputs.selection.findings
     yield from _rule_findings("unknown-skip-check", skipped_checks(project.settings), project)
-    yield from _compiler_checks(inputs)
+    yield from compiler_findings(project, inputs.cxx, inputs.unanswered)
+    if inputs.toolkit is not None:
+        answer = nvcc_answering(inputs.toolkit, inputs.unanswered)
+        yield from _rule_findings("nvcc-does-not-work", answer, project)
     yield from map(warning, secrets_in_flags(project.settings))
 
 
@@ -96,26 +89,16 @@ def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
         )
 
 
-def _no_limited_api(inputs: ExtensionInputs, abi_tag: str) -> Iterator[Problem]:
-    for extension in (one for one in inputs.extensions if one.wants_limited_api):
-        yield Problem.of(
-            "no-limited-api-here", origin=extension.origin, extension=extension.name, abi=abi_tag
-        )
-
-
 def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
-    """Report settings with which CMake would build in another folder than the requested one, or fail."""
-    builds, elsewhere = (
-        project.builds_folder.as_posix(),
-        "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir=",
-    )
-    brace = re.search("[{}]", builds)
-    for folder, sign, remedy in (
-        (project.folder.as_posix(), "", "move the project"),
-        (builds, brace[0] if brace else "", elsewhere),
+    """Report signs in folders for which CMake would build in another one, or scikit-build-core in an unproved one."""
+    builds = project.builds_folder.as_posix()
+    elsewhere = "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir="
+    for folder, signs, remedy in (
+        (project.folder.as_posix(), _MISREAD, "move the project"),
+        (builds, rf"{_MISREAD}|[{{}}]", elsewhere),
     ):
-        if sign := find_unquotable(folder) or sign:
-            yield error(Problem.of("path-breaks-tools/extension", folder=folder, sign=sign, advice=remedy))
+        if sign := re.search(signs, folder):
+            yield error(Problem.of("path-breaks-tools/extension", folder=folder, sign=sign[0], advice=remedy))
 
 
 def compiler_findings(
@@ -134,34 +117,3 @@ def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> I
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
         yield finding_of(read_rules()[rule_id], replace(answer, origin=origin))
-
-
-def _compiler_checks(inputs: ExtensionInputs) -> Iterator[Finding]:
-    yield from compiler_findings(inputs.project, inputs.cxx, inputs.unanswered)
-    for rule_id, answer in _compiler_answers(inputs):
-        yield from _rule_findings(rule_id, answer, inputs.project)
-
-
-def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
-    cxx, torch, toolkit = inputs.cxx, inputs.torch, inputs.toolkit
-    if toolkit is not None:
-        yield "nvcc-does-not-work", toolkit_rules.nvcc_answering(toolkit, inputs.unanswered)
-    if cxx is None or not cxx.found or not cxx.version:
-        return
-    first = cxx_supports().get((torch.cxx_standard, cxx.kind))
-    if first is not None:
-        need = CompilerNeed(first, torch.cxx_standard)
-        yield "host-compiler-too-old", host_compiler.check_age(cxx, need, torch.version, "CXX")
-    release = release_of(toolkit) if toolkit else None
-    if release is None:
-        return
-    flags = [flag for extension in inputs.extensions for flag in extension.flags.get(Language.CUDA, ())]
-    if any(flag.startswith(_HOST_OPTIONS) for flag in flags):
-        # The project names nvcc's host compiler itself.
-        return
-    host, variable = (inputs.cuda_host, "CC") if inputs.cuda_host else (cxx, "CXX")
-    silenced = any(host_compiler.SILENCER in flag for flag in flags) and can_be_silenced(host)
-    taken = host_compiler.nvcc_takes(host, release, None, variable)
-    yield f"host-compiler-{'check-silenced' if silenced else 'refused-by-cuda'}", taken
-    if not any(host_compiler.LIBRARY_SILENCER in flag for flag in flags):
-        yield "msvc-library-needs-newer-cuda", host_compiler.library_takes(cxx, release.version)

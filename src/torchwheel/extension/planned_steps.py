@@ -12,12 +12,10 @@ from typing import Any
 
 from setuptools import Distribution
 
-from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.torch_steps import replaced
 from torchwheel.extension.extension_plan import (
     ExtensionPlan,
     Flags,
-    Language,
     PlannedExtension,
     Step,
     StepKind,
@@ -29,6 +27,7 @@ from torchwheel.extension.setuptools_ext import (
     add_ninja_to_path,
     setuptools_extension,
 )
+from torchwheel.host.compilers import join_words
 from torchwheel.torch_install.cpp_extension import cpp_extension
 
 _CHECK = "_check_cuda_version"
@@ -68,23 +67,16 @@ class _Planning(BuildExtension):
             spelled = made.spelled([*map(str, command)])
             words = tuple(output if word.endswith(f"{os.sep}{file}") else word for word in spelled)
             found.append(Step(StepKind.LINK, tuple(objects), output, words))
-            flags = _flags_of(made.flags, words[1:], {*objects, output, "-o"})
+            files = {*objects, output, "-o"}
+            first = next((number for number, word in enumerate(words) if word in files), len(words))
+            libraries = tuple(word for word in words[first:] if word not in files)
+            flags = Flags(made.spelled(made.flags), words[1:first], libraries)
 
         # setuptools from 81 on calls the second.
         self.compiler.spawn = self.compiler.call = link
         with made.replacing(self._torch):
             super(TargetedBuild, self).build_extension(ext)
-        flags = replace(flags, compile={key: made.spelled(words) for key, words in flags.compile.items()})
         self.planned[ext.name] = replace(planned, steps=tuple(found), flags=flags)
-
-
-def _flags_of(compiled: dict[Language, tuple[str, ...]], linked: Sequence[str], files: set[str]) -> Flags:
-    first = next((number for number, word in enumerate(linked) if word in files), len(linked))
-    return Flags(
-        compile=compiled,
-        search=tuple(linked[:first]),
-        libraries=tuple(word for word in linked[first:] if word not in files),
-    )
 
 
 def with_described_steps(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
@@ -123,7 +115,7 @@ def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
     project, before = plan.project, dict(os.environ)
     own = {name: value for name, value in project.environment.items() if name != "CC"}
     if (cxx := plan.inputs.cxx) is not None:
-        own["CXX"] = command_line(cxx.command, windows=plan.host_is_windows)
+        own["CXX"] = join_words(cxx.command, windows=plan.host_is_windows)
     os.environ.clear()
     os.environ.update(own)
     add_ninja_to_path()

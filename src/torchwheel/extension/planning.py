@@ -8,40 +8,36 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.extension.compile.flags import own_architectures, raised_standard
+from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, layout_of
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
     ExtensionPlan,
     ExtensionProject,
-    Language,
     PlannedExtension,
 )
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
-from torchwheel.extension.sources import matches_pattern
+from torchwheel.extension.sources import separate_architectures
 from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
-from torchwheel.extension.wheel_naming import has_limited_api
+from torchwheel.extension.wheel_naming import module_suffix
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
-from torchwheel.host.machine import Compiler
+from torchwheel.host.machine import Compiler, is_free_threaded
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Finding,
     Problem,
     Severity,
-    TorchwheelError,
     collect_problems,
     error,
     stopping_errors,
 )
 from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.torch_install.installed_torch import InstalledTorch
-from torchwheel.wheel.metadata import find_contradictions
 
-_NVCC_THREADS = 4
 # The variables that compilers and linkers read. Sources: the manuals of GCC (Environment
 # Variables Affecting GCC), ld (-rpath), nvcc (NVCC Environment Variables) and MSVC (CL environment variables).
 _READ_BY_COMPILERS = (
@@ -62,9 +58,10 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     for extension in inputs.extensions:
         with collect_problems(problems):
             choices.append(_choose_architectures(extension, inputs))
-    findings = [*plan_findings(inputs), *map(error, problems), *_findings_of(choices)]
     if any(extension.cuda_sources for extension in inputs.extensions):
-        findings += map(error, _architectures_of_variables(project))
+        with collect_problems(problems):
+            problems += _architectures_of_variables(project)
+    findings = [*plan_findings(inputs), *map(error, problems), *_findings_of(choices)]
     failed = bool(problems or stopping_errors(findings, project.settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one, _ in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
@@ -84,23 +81,8 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         layout=layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below)),
         findings=(),
     )
-    record = record_of(plan)
-    findings += map(error, sdist_problems(inputs, record.local_version))
-    # CMake's functions plan single extensions, some of which may have no device code.
-    if not inputs.below and not failed:
-        findings += map(error, _find_contradictions(project, record.requires))
+    findings += map(error, sdist_problems(inputs, record_of(plan).local_version))
     return replace(plan, findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)))
-
-
-def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:
-    """Report ``dependencies`` of the project that contradict the wheel's requirements.
-
-    Dependencies that the inner backend computes are known only with the metadata.
-    """
-    dependencies = project.pyproject.table("project").get("dependencies")
-    if isinstance(dependencies, list):
-        required = [one for one in dependencies if isinstance(one, str)]
-        yield from find_contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
 _Choice = tuple[PlannedExtension, list[SharedFinding]]
@@ -129,11 +111,12 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
         TorchwheelError: the flags cannot be read.
     """
     # The stable ABI implies Python's limited API, if this Python supports it.
-    limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
-    suffix = inputs.python.limited_suffix if limited else inputs.python.extension_suffix
-    extension, findings = replace(extension, limited_api=limited), [*_raised_standards(extension, inputs)]
+    limited = extension.wants_limited_api and not is_free_threaded(inputs.project.host.python.abi_tag)
+    extension, findings = replace(extension, limited_api=limited), list[SharedFinding]()
     planned = PlannedExtension(
-        extension, extension.name.replace(".", "/") + suffix, None, threads=_nvcc_threads(inputs.extensions)
+        extension,
+        extension.name.replace(".", "/") + module_suffix(limited=limited),
+        None,
     )
     if not extension.cuda_sources:
         return planned, findings
@@ -148,34 +131,9 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
             findings.append(SharedFinding.of(Severity.ERROR, id, torch=torch.version, root=torch.root))
         return planned, findings
     architectures = ArchitectureList.union(
-        _of_source(extension, one) or chosen for one in extension.cuda_sources
+        separate_architectures(extension, one) or chosen for one in extension.cuda_sources
     )
     return replace(planned, architectures=architectures, options=own.options, usual=chosen), findings
-
-
-def _raised_standards(extension: Extension, inputs: ExtensionInputs) -> Iterator[SharedFinding]:
-    """Report flags for a C++ standard that is raised to the one that PyTorch's headers need, see :func:`fit_flags`.
-
-    torch.utils.cpp_extension keeps such a flag, and then sources with those headers do not compile. The headers of the
-    stable ABI accept older standards.
-    """
-    least, given = inputs.torch.cxx_standard, extension.flags
-    flags = [flag for one in (Language.CXX, Language.CUDA) for flag in given.get(one, ())]
-    raised = zip(flags, raised_standard(flags, least), strict=True)
-    changed = [] if extension.stable_abi is not None else [flag for flag, new in raised if flag != new]
-    if changed:
-        yield SharedFinding.of(
-            Severity.WARNING,
-            "cxx-standard-raised",
-            flags=", ".join(dict.fromkeys(changed)),
-            standard=least,
-            torch=inputs.torch.version,
-        )
-
-
-def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
-    own = extension.source_architectures.items()
-    return next((architectures for pattern, architectures in own if matches_pattern(source, pattern)), None)
 
 
 def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None:
@@ -188,15 +146,6 @@ def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None
         return own
     kept = [target for target in own.targets if release.can_compile(target.architecture)]
     return ArchitectureList.of(kept) if kept else None
-
-
-def _nvcc_threads(extensions: Sequence[Extension]) -> int:
-    """The number of architectures that nvcc compiles at once: more than one if there are few files to use the cores.
-
-    It does not depend on ``jobs``, so other jobs do not recompile anything, and compiler caches hit.
-    """
-    files = sum(len(extension.sources) for extension in extensions)
-    return max(1, _NVCC_THREADS // max(1, files))
 
 
 def _linked_folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
@@ -260,14 +209,14 @@ def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
 
 
 def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
-    """Report variables that make nvcc compile for further architectures."""
+    """Report variables that make nvcc compile for further architectures.
+
+    Raises:
+        TorchwheelError: the flags in one cannot be read.
+    """
     for name in CUDA_FLAGS:
-        try:
-            words = command_words(project.environment.get(name, ""), project.host.system)
-            own = own_architectures(words, f"variable {name}")
-        except TorchwheelError as failure:
-            yield from failure.problems
-            continue
+        words = command_words(project.environment.get(name, ""), project.host.system)
+        own = own_architectures(words, f"variable {name}")
         if own.flags:
             yield Problem.of(
                 "variables-add-architectures/extension",

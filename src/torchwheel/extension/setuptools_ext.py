@@ -14,6 +14,7 @@ import os
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,6 @@ from torchwheel.extension.described_extensions import (
     OPTIONS,
     described_setup_py,
     fit_flags,
-    missing_sources,
     own_options,
     uses_torch,
 )
@@ -52,20 +52,17 @@ from torchwheel.extension.handover import (
     record_plan,
     show_target,
 )
-from torchwheel.extension.options import refuse_to_leave_out
-from torchwheel.extension.sources import matches_pattern
+from torchwheel.extension.sources import separate_architectures
 from torchwheel.host.compilers import command_words
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.proof.stable_abi import target_version_macro
-from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.torch_install.cpp_extension import NAME, cpp_extension
 from torchwheel.torch_install.installed_torch import InstalledTorch
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "TargetedBuild", "show_target"]
 
-_WHEEL_COMMANDS = frozenset({"bdist_wheel", "dist_info", "editable_wheel"})
-_CONTRADICTION = "contradictory-requirements"
 _STATIC_RUNTIME = ("cudart_static", "dl", "rt", "pthread")
 
 
@@ -101,24 +98,28 @@ def _make_extension(
     options, module = own_options(kwargs), _module()
     cuda_sources = list(options.get("cuda_sources") or ())
     stable = options.get("stable_abi")
-    limited = bool(kwargs.get("py_limited_api")) or stable is not None
+    if stable is not None or kwargs.get("py_limited_api"):
+        # A free-threaded Python has none, and its module is named otherwise.
+        options["limited_api"] = True
     if cuda_sources:
         # An sdist contains an extension's dependencies, whether or not it is compiled here.
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *cuda_sources]
     if module is not None:
         if function == "CUDAExtension" or cuda_sources:
             with errors_handed_over():
-                function = _function_for(name, sources, bool(cuda_sources))
+                project = project_here()
+            # The plan reports one that asks for CUDA where there is none.
+            options["cuda"] = function == "CUDAExtension" and not cuda_sources
+            with_cuda = project.torch.hip is not None or project.builds_cuda
+            function = "CUDAExtension" if with_cuda else "CppExtension"
         if cuda_sources and function == "CUDAExtension":
             sources = [*sources, *cuda_sources]
             kwargs["define_macros"] = [*(kwargs.get("define_macros") or ()), (WITH_CUDA, None)]
         if function == "CUDAExtension":
             provide_toolkit(vars(module), asked=True)
     extension = make_torch_extension(
-        function, name, [os.fspath(one) for one in sources], kwargs, *args, stable_abi=stable, limited=limited
+        function, name, [os.fspath(one) for one in sources], kwargs, *args, stable_abi=stable
     )
-    if limited and not extension.py_limited_api:
-        options["limited_api"] = True
     # Cython makes a new extension of setuptools' own arguments.
     OPTIONS[name] = options
     return extension
@@ -131,11 +132,10 @@ def make_torch_extension(
     options: dict[str, Any],
     *args: Any,
     stable_abi: str | None,
-    limited: bool,
 ) -> SetuptoolsExtension:
     """Create an extension by a function of PyTorch's; a plain one where there is no PyTorch."""
     module = _module()
-    if limited:
+    if stable_abi is not None:
         options["py_limited_api"] = True
     if module is None:
         others = {key: options[key] for key in options.keys() - {"dlink", "dlink_libraries"}}
@@ -144,7 +144,7 @@ def make_torch_extension(
         extension = getattr(module, function)(name, list(sources), *args, **options)
     if stable_abi is not None:
         _make_stable(extension, str(stable_abi), cuda=function == "CUDAExtension")
-    if limited and sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
         # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
         extension.py_limited_api = False
     return extension
@@ -154,27 +154,22 @@ def setuptools_extension(one: Extension, project: ExtensionProject, torch: Insta
     """Create the setuptools extension of a described one, by PyTorch's own function."""
     own = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
     options: dict[str, Any] = {
-        "include_dirs": list(one.include_dirs),
-        "library_dirs": list(one.library_dirs),
-        "libraries": list(one.libraries),
-        "define_macros": list(one.define_macros),
-        "undef_macros": list(one.undef_macros),
+        # PyTorch's function adds to them.
+        **deepcopy(dict(one.arguments)),
         "extra_compile_args": {
             "cxx": list(one.flags.get(Language.CXX, ())),
             "nvcc": [*one.flags.get(Language.CUDA, ()), *own],
         },
-        "extra_link_args": [*_run_path(one, project, torch), *one.link_flags],
+        "extra_link_args": [*_run_path(one, project, torch), *one.arguments.get("extra_link_args", ())],
         "depends": list(one.depends),
+        "py_limited_api": one.wants_limited_api,
     }
-    if one.device_link or one.device_link_libraries:
-        options |= {"dlink": True, "dlink_libraries": list(one.device_link_libraries)}
     return make_torch_extension(
         "CUDAExtension" if one.uses_cuda else "CppExtension",
         one.name,
-        [source for source in one.sources if language_of(source)],
+        one.sources,
         options,
         stable_abi=one.stable_abi,
-        limited=one.wants_limited_api,
     )
 
 
@@ -186,22 +181,6 @@ def _run_path(one: Extension, project: ExtensionProject, torch: InstalledTorch) 
     up = "/".join([origin, *[".."] * one.name.count(".")])
     for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if one.uses_cuda else ())):
         yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.root.parent).as_posix()}"
-
-
-def _function_for(name: str, sources: Sequence[Any], with_cuda_sources: bool) -> str:
-    """Return the function for an extension with CUDA: CppExtension, where no CUDA source of it is to be compiled."""
-    project = project_here()
-    torch, is_cpu = project.torch, project.settings.is_cpu
-    if torch.hip is not None or project.builds_cuda:
-        return "CUDAExtension"
-    kernels = any(language_of(os.fspath(one)) is Language.CUDA for one in sources)
-    if not kernels and (is_cpu or with_cuda_sources):
-        return "CppExtension"
-    origin = f"setup.py, extension {name}"
-    if is_cpu:
-        asked = project.settings.entries["target"].origin
-        raise refusal("cpu-target-with-cuda-sources", origin=origin, extensions=name, origin_of_target=asked)
-    raise refusal("torch-without-cuda", origin=origin, extensions=name, torch=torch.version, root=torch.root)
 
 
 def _make_stable(extension: Any, release: str, *, cuda: bool) -> None:
@@ -290,7 +269,6 @@ class TargetedBuild:
                 plan = plan_extensions(plan.project, [described], install=True)
                 plan.stop_on_errors()
                 (planned,) = plan.extensions
-            stop_on(missing_sources(ext, plan.project.folder))
             plan = replace(plan, folder=place)
             folder = place / planned.folder
             steps = self._prepare(ext, plan, planned, folder)
@@ -300,7 +278,7 @@ class TargetedBuild:
                 super().build_extension(ext)  # type: ignore[misc]
         finally:
             self.build_temp = before
-        self._built[ext.name] = replace(planned, steps=tuple(steps.ran))
+        self._built[ext.name] = planned
 
     @property
     def _torch(self) -> dict[str, Any]:
@@ -312,7 +290,7 @@ class TargetedBuild:
     def _prepare(
         self, ext: Any, plan: ExtensionPlan, planned: PlannedExtension, folder: Path, place: str = ""
     ) -> TorchSteps:
-        fit_flags(ext, planned, plan.inputs.torch, self._torch["_get_cuda_arch_flags"])
+        fit_flags(ext, planned, self._torch["_get_cuda_arch_flags"])
 
         def run(steps: Sequence[Step]) -> None:
             with errors_handed_over():
@@ -329,13 +307,11 @@ def _join_sources(
     sources: Sequence[str], planned: PlannedExtension, steps: TorchSteps
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
     """Join sources to unity files; returns the sources to compile, and what each unity file includes."""
-    by_pattern = planned.extension.source_architectures.items()
-    kinds: dict[str, object] = {}
-    for one in sources:
-        if (language := language_of(one)) is not None:
-            own = next((own for pattern, own in by_pattern if matches_pattern(one, pattern)), None)
-            # Names of different files of C would clash.
-            kinds[one] = (language, one if language is Language.C else own)
+    kinds: dict[str, object] = {
+        one: (language, separate_architectures(planned.extension, one))
+        for one in sources
+        if (language := language_of(one)) is not None
+    }
     alone = [one for one in sources if one not in kinds]
     unity: dict[str, tuple[str, ...]] = {}
     folder = f"{steps.place}{UNITY}"
@@ -377,14 +353,7 @@ def plan_of(
     described = described_setup_py(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
     if plan is None or kept != described or plan.project != project:
-        if install:
-            refuse_to_leave_out((), project)
         plan = plan_extensions(project, described, install=install)
-        if handover_here() is None and _WHEEL_COMMANDS.isdisjoint(
-            getattr(distribution, "script_args", None) or ()
-        ):
-            # Without a wheel nothing is required.
-            plan = replace(plan, findings=tuple(one for one in plan.findings if one.id != _CONTRADICTION))
     if command is not None:
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan

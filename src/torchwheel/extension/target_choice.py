@@ -80,8 +80,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         )
         return TargetChoice(own.architectures, own.options, overruled)
     chosen, missing = _specific_forms(own.architectures, requested)
-    merges = settings.flag_architectures == "merge"
-    if missing and not merges and all(one.suffix for one in own.architectures.architectures):
+    if missing and all(one.suffix for one in own.architectures.architectures):
         missed = SharedFinding.of(
             Severity.ERROR,
             MISSED,
@@ -91,8 +90,6 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
             origin_of_request=entry.origin,
         )
         return TargetChoice(own.architectures, own.options, missed)
-    if merges:
-        chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
     dropped = [label for label in own.architectures.labels if label not in chosen.labels]
     if not dropped:
         return TargetChoice(chosen)

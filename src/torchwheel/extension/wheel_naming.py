@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 
 from packaging.specifiers import SpecifierSet
@@ -12,24 +11,18 @@ from packaging.version import Version
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
+from torchwheel.torch_install.installed_torch import bound_release
 from torchwheel.versions import parse_numbers
 
 _LIMITED_TAG = "cp310"
 """The tag of the oldest Python for modules with the limited API; also torch.utils.cpp_extension's."""
 
 
-@dataclass(frozen=True)
-class PythonBuild:
-    """A Python interpreter, for building extension modules."""
-
-    extension_suffix: str
-    limited_suffix: str
-
-
-def this_python_build() -> PythonBuild:
+def module_suffix(*, limited: bool) -> str:
+    """The suffix of this Python's extension modules, for all Pythons if they use only its limited API."""
     # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
-    limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
-    return PythonBuild(EXTENSION_SUFFIXES[0], limited)
+    of_all = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
+    return of_all if limited else EXTENSION_SUFFIXES[0]
 
 
 def extension_label(
@@ -82,15 +75,15 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     Raises:
         ValueError: ``torch_version`` is no version.
     """
-    major, minor = _minor_release(torch_version)
+    built = Version(torch_version)
     if stable_abi is not None:
         bound = f"torch>={stable_abi}"
-        builds = SpecifierSet(f">={stable_abi}").contains(torch_version, prereleases=True)
+        builds = SpecifierSet(f">={stable_abi}").contains(built, prereleases=True)
         return (bound if builds else f"{bound}.dev0",)
-    if nightly := _nightly_version(torch_version):
-        return (f"torch=={nightly.public}",)
-    oldest = f"{major}.{minor}.dev0" if Version(torch_version).is_prerelease else f"{major}.{minor}"
-    return (f"torch>={oldest},<{major}.{minor + 1}",)
+    if built.dev:
+        return (f"torch=={built.public}",)
+    oldest = f"{built.major}.{built.minor}" + (".dev0" if built.is_prerelease else "")
+    return (f"torch>={oldest},<{built.major}.{built.minor + 1}",)
 
 
 def common_stable_abi(releases: Iterable[str | None]) -> str | None:
@@ -100,41 +93,11 @@ def common_stable_abi(releases: Iterable[str | None]) -> str | None:
     return max(found, key=parse_numbers) if found and len(found) == len(needed) else None
 
 
-def has_limited_api(abi_tag: str) -> bool:
-    """Whether a Python supports the limited API and ``abi3`` wheels: free-threaded ones, ``cp313t``, do not.
+def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
+    """The Python tag and the ABI tag of an extension's wheel; ``limited_api`` if all its modules use only that.
 
     Source: https://docs.python.org/3.14/howto/free-threading-extensions.html (Limited C API and Stable ABI)
     """
-    return not is_free_threaded(abi_tag)
-
-
-def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
-    """The Python tag and the ABI tag of an extension's wheel; ``limited_api`` if all its modules use only that."""
-    if limited_api and has_limited_api(abi_tag):
+    if limited_api and not is_free_threaded(abi_tag):
         return _LIMITED_TAG, "abi3"
     return interpreter_tag, abi_tag
-
-
-def bound_release(torch_version: str) -> str:
-    """The release with the same ABI: ``2.14`` for ``2.14.1+cu130``, or one nightly, ``2.16.dev20261101``.
-
-    Raises:
-        ValueError: it is not a version.
-    """
-    major, minor = _minor_release(torch_version)
-    nightly = _nightly_version(torch_version)
-    return ".".join([str(major), str(minor), *([f"dev{nightly.dev}"] if nightly else [])])
-
-
-def _nightly_version(torch_version: str) -> Version | None:
-    """The version of a nightly build; None for a release or a developer's own build (``2.15.0a0+git``)."""
-    version = Version(torch_version)
-    return version if version.dev else None
-
-
-def _minor_release(torch_version: str) -> tuple[int, int]:
-    match parse_numbers(torch_version):
-        case major, minor, *_:
-            return major, minor
-        case _:
-            raise ValueError(f"{torch_version!r} is no version of PyTorch")

@@ -9,14 +9,11 @@ wheel's label and records its settings; without one neither the sdist nor such a
 from __future__ import annotations
 
 import json
-import os
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.wheel_naming import (
     common_stable_abi,
@@ -26,7 +23,7 @@ from torchwheel.extension.wheel_naming import (
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.proof.module_checks import ExpectedModule, planned_modules
-from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
@@ -35,8 +32,6 @@ from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import known_changes
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
-
-_FOR_ARCHITECTURES = tuple(f"{option}=" for option in ARCHITECTURE_OPTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,14 +139,6 @@ def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
         "stable_abi": extension.stable_abi,
         "limited_api": extension.limited_api,
         "architectures": list(planned.architectures.labels) if planned.architectures else [],
-        "sources": [
-            {
-                "path": source,
-                "gencode": [word for word in step.command if word.startswith(_FOR_ARCHITECTURES)],
-            }
-            for step in planned.steps
-            for source in step.sources
-        ],
     }
 
 
@@ -217,12 +204,3 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
             read_source(project.folder)[0], "", submodule_states(project.folder)
         ),
     }
-
-
-def refuse_builds_in_sdist(project: ExtensionProject, sdist: Path) -> None:
-    """Refuse an sdist of scikit-build-core that holds torchwheel's own build folders."""
-    with tarfile.open(sdist) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
-    builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
-    if any(name.startswith(f"{builds}/") for name in packed):
-        raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)

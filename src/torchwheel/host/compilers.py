@@ -10,7 +10,8 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -144,6 +145,11 @@ def split_words(text: str, *, windows: bool) -> list[str]:
     if windows:
         lexer.escape, lexer.quotes = "", '"'
     return list(lexer)
+
+
+def join_words(words: Sequence[str], *, windows: bool) -> str:
+    """Quote words for the system's shell, and for variables such as ``CXX``."""
+    return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def leading_launchers(words: list[str]) -> tuple[str, ...]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 
 from torchwheel.host.compiler_cache import cache_variables
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import command_words, join_words
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
 from torchwheel.host.programs import program_stem
@@ -144,7 +143,7 @@ def _with_path(text: str, nvcc: str | None) -> str:
     words = command_words(text, "Windows" if windows else "Linux")
     if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
         return text
-    return subprocess.list2cmdline([nvcc, *words[1:]]) if windows else shlex.join([nvcc, *words[1:]])
+    return join_words([nvcc, *words[1:]], windows=windows)
 
 
 def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:

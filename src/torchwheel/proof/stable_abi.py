@@ -10,9 +10,8 @@ https://learn.microsoft.com/cpp/build/reference/decorated-names (MSVC)
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,7 +32,7 @@ _PYTHON_PREFIXES = ("Py", "_Py")
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
 _ITANIUM_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
 # Limit for one name: if every letter could begin one, reading each to its end would take quadratic time.
-_MOST_INNER_PARTS = 31
+_MOST_PARTS = 32
 # Prefixes of the entity's own name: virtual tables, type information, guards, local names.
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 
@@ -153,18 +152,21 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
 
 
 def _unstable_symbols(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
-    found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol))
+    found = dict.fromkeys(name for symbol in symbols for name in unstable_names(symbol))
     if found:
         yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
 
 
-def _unstable_names(symbol: str) -> Iterator[str]:
+def unstable_names(symbol: str) -> Iterator[str]:
+    """Find the names of PyTorch's unstable API in a symbol: its own, and those of types that are not header-only."""
     unstable, header_only = stable_abi_rules()["unstable"], stable_abi_rules()["header-only"]["types"]
     if global_name(symbol).startswith(tuple(unstable["prefixes"])):
         yield global_name(symbol)
-    for entity in entities_of(symbol, unstable["namespaces"]):
-        if entity.own or not f"{entity.name}::".startswith(tuple(f"{name}::" for name in header_only)):
-            yield entity.name
+    names = _itanium_names if symbol.startswith("_Z") else _msvc_names if symbol.startswith("?") else None
+    for name, is_own in names(symbol) if names else ():
+        outermost = name.partition("::")[0] in unstable["namespaces"]
+        if outermost and (is_own or not f"{name}::".startswith(tuple(f"{one}::" for one in header_only))):
+            yield name
 
 
 def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Problem]:
@@ -194,27 +196,6 @@ def _with_release(names: Sequence[str], history: SymbolHistory) -> str:
     )
 
 
-@dataclass(frozen=True)
-class NamedEntity:
-    """A qualified name in a symbol.
-
-    Attributes:
-        own: whether the symbol is this entity or a part of it, rather than having it in its signature.
-    """
-
-    name: str
-    own: bool
-
-
-def entities_of(symbol: str, namespaces: Collection[str]) -> tuple[NamedEntity, ...]:
-    """Find the names in these outermost namespaces in a symbol, in order, each once; none in a C symbol."""
-    if symbol.startswith("_Z"):
-        return tuple(dict.fromkeys(_itanium_entities(symbol, namespaces)))
-    if symbol.startswith("?"):
-        return tuple(dict.fromkeys(_msvc_entities(symbol, namespaces)))
-    return ()
-
-
 def global_name(symbol: str) -> str:
     """The name of a function or variable outside of all namespaces; for others, the symbol itself."""
     if symbol.startswith("_Z") and (length := _ITANIUM_LENGTH.match(symbol, 2)):
@@ -224,31 +205,22 @@ def global_name(symbol: str) -> str:
     return symbol
 
 
-def _itanium_entities(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
+def _itanium_names(symbol: str) -> Iterator[tuple[str, bool]]:
+    """Yield the nested names in a symbol, and whether it is this entity or a part of it."""
     prefix = _ITANIUM_OWN.match(symbol)
-    own = prefix.end() if prefix else 0
     for match in _ITANIUM_NESTED.finditer(symbol):
-        parts = _name_parts(symbol, match.end())
-        outermost = next(parts, "")
-        inner = list(itertools.islice(parts, _MOST_INNER_PARTS)) if outermost in namespaces else []
-        if inner:
-            yield NamedEntity("::".join([outermost, *inner]), own=match.start() == own)
+        parts, position = list[str](), match.end()
+        while len(parts) < _MOST_PARTS and (length := _ITANIUM_LENGTH.match(symbol, position)):
+            position = length.end() + int(length[0])
+            parts.append(symbol[length.end() : position])
+        if parts[1:]:
+            yield "::".join(parts), prefix is not None and match.start() == prefix.end()
 
 
-def _name_parts(symbol: str, position: int) -> Iterator[str]:
-    while length := _ITANIUM_LENGTH.match(symbol, position):
-        position = length.end() + int(length[0])
-        yield symbol[length.end() : position]
-
-
-def _msvc_entities(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
-    """Find names in an MSVC symbol, where the innermost part comes first and ``@@`` ends the name."""
+def _msvc_names(symbol: str) -> Iterator[tuple[str, bool]]:
+    """The same in an MSVC symbol, where the innermost part comes first and ``@@`` ends the name."""
     own = _MSVC_OWN.match(symbol)
     for match in _MSVC_NESTED.finditer(symbol[own.end() :] if own else symbol):
-        if match[2] not in namespaces:
-            continue
-        parts = match[1].rstrip("@").split("@")
-        if match.start() == 0:
-            yield NamedEntity("::".join([match[2], *reversed(parts)]), own=True)
-        else:
-            yield NamedEntity(f"{match[2]}::{_MSVC_TYPE.sub('', parts[-1], count=1)}", own=False)
+        parts, is_own = match[1].rstrip("@").split("@"), match.start() == 0
+        inner = parts[::-1] if is_own else [_MSVC_TYPE.sub("", parts[-1], count=1)]
+        yield "::".join([match[2], *inner]), is_own

@@ -140,14 +140,6 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
-    flag_architectures: str | None = _key_field(
-        choice("replace", "merge"),
-        "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
-        "`arch` is named: `replace`, the default, compiles for that alone, `merge` for both. Either way a form with "
-        "`a` or `f` that runs on the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a "
-        "project's flags, as in torch.utils.cpp_extension.",
-        "merge",
-    )
     extensions_from: str | None = _key_field(
         choice("setup.py", "cmake"),
         "Extensions: what describes them where a project has a setup.py beside its CMakeLists.txt. Without this, a "
@@ -263,7 +255,7 @@ EXTENSION_KEYS = _keys_by_name(
     name=Key(MODULE_NAME, "The module's dotted name, as Python imports it.", "texture_kernels._C"),
     sources=Key(
         TEXTS,
-        "Source files, relative to the project: C, C++ and CUDA by their suffixes, or patterns with `*` and "
+        "Source files, relative to the project: C++ (also `.c`) and CUDA by their suffixes, or patterns with `*` and "
         "`**`, of whose matches only source files count.",
         '["csrc/**/*.cpp", "csrc/**/*.cu"]',
     ),
@@ -287,7 +279,6 @@ EXTENSION_KEYS = _keys_by_name(
         '"sm90/*.cu"=9.0a',
         table=True,
     ),
-    c_flags=Key(TEXTS, "Further flags for C.", '["-Wextra"]', default=()),
     cxx_flags=Key(TEXTS, "Further flags for C++.", '["-Wextra"]', default=()),
     nvcc_flags=Key(TEXTS, "Further flags for CUDA.", '["--use_fast_math"]', default=()),
     link_flags=Key(TEXTS, "Further flags for linking.", '["-Wl,--gc-sections"]', default=()),

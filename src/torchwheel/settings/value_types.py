@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shlex
-import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +19,7 @@ from typing import Any
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.host.compilers import command_words, leading_launchers
+from torchwheel.host.compilers import command_words, join_words, leading_launchers
 from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.reporting.terminal import config_option
 from torchwheel.system.paths import exists, is_file
@@ -72,7 +70,7 @@ def _absolute_command(text: str, folder: Path) -> str:
     resolved = [*(_absolute_program(word, folder) for word in words[:count]), *words[count:]]
     if resolved == words:
         return text
-    return subprocess.list2cmdline(resolved) if os.name == "nt" else shlex.join(resolved)
+    return join_words(resolved, windows=os.name == "nt")
 
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from packaging.version import Version
+
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, refusal
 from torchwheel.system.files import read_beginning
@@ -164,3 +166,14 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
     libraries = (torch.root / "lib" / name for name in _KERNELS)
     images = (image for path in libraries if is_file(path) for image in read_library(path.name, path).images)
     return runnable_architectures(prevalent_images(combine(images)))
+
+
+def bound_release(torch_version: str) -> str:
+    """The release with the same ABI: ``2.14`` for ``2.14.1+cu130``, or one nightly, ``2.16.dev20261101``.
+
+    Raises:
+        ValueError: it is not a version.
+    """
+    built = Version(torch_version)
+    # A developer's own build is 2.15.0a0+git, and no nightly.
+    return f"{built.major}.{built.minor}" + (f".dev{built.dev}" if built.dev else "")

@@ -93,6 +93,8 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
     planned = (expected.python_tag, expected.abi_tag, expected.platform_tag)
     for index, (what, tag) in enumerate(zip(("Python", "ABI", "platform"), planned, strict=True)):
         found = sorted({part[index] for part in parts})
+        if tag is None and "any" in found and contents.libraries:
+            tag = "that of a platform"
         if tag is not None and found != [tag]:
             # A setup.py has no settings of scikit-build-core.
             by_setuptools = contents.generator.startswith(("setuptools", "bdist_wheel"))

@@ -324,14 +324,11 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(tmp_p
     ("variables", "option"),
     [({"CMAKE_GENERATOR": "Unix Makefiles"}, ""), ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles")],
 )
-def test_another_generator_is_refused_before_cmake_runs(
-    tmp_path: Path, variables: dict[str, str], option: str
-) -> None:
+def test_another_generator_is_refused(tmp_path: Path, variables: dict[str, str], option: str) -> None:
     given = {"target": "cpu", **({"cmake.args": option} if option else {})}
     failed = described(tmp_path, "CMake", CPU).call("build_wheel", given, **variables)
     assert failed.returncode == 2
     assert "[generator-not-ninja]" in failed.stderr
-    assert "Configuring" not in failed.stdout
 
 
 def test_a_backend_inside_that_is_not_installed_is_named(

@@ -19,7 +19,6 @@ from torchwheel.extension.planning import make_extension_plan
 from torchwheel.hardware.arch import parse_architectures
 
 Plan = Callable[..., PlannedExtension]
-SKIPPED = {"skip-check": "unknown-source-language"}
 
 
 @pytest.fixture
@@ -62,10 +61,13 @@ def words(planned: PlannedExtension, start: str) -> list[list[str]]:
 
 def test_the_commands_of_a_table(planned: Plan) -> None:
     one = planned(
-        include_dirs=("include",),
-        library_dirs=("lib",),
-        libraries=("own",),
-        define_macros=(("TEXT", '"a b"'),),
+        arguments={
+            "include_dirs": ["include"],
+            "library_dirs": ["lib"],
+            "libraries": ["own"],
+            "define_macros": [("TEXT", '"a b"')],
+            "extra_link_args": ["-s"],
+        },
         flags={Language.CXX: ("-O1",), Language.CUDA: ("-lineinfo",)},
         depends=("table.inc",),
         variables={"CUDAFLAGS": "-DOF_VARIABLE"},
@@ -78,7 +80,7 @@ def test_the_commands_of_a_table(planned: Plan) -> None:
     assert ("-O1" in cxx, "-O1" in nvcc, "-g" in cxx) == (True, False, False)
     assert {"-lineinfo", "-DOF_VARIABLE", "-MMD", "-Xfatbin=-compress-all"} <= {*nvcc}
     assert nvcc[nvcc.index("-ccbin") + 1] == "/usr/bin/c++"
-    assert {"-lown", "-ltorch_cuda", "-Ltorch/lib", "-Wl,-rpath,$ORIGIN/../torch/lib"} <= {*link}
+    assert {"-s", "-lown", "-ltorch_cuda", "-Ltorch/lib", "-Wl,-rpath,$ORIGIN/../torch/lib"} <= {*link}
 
 
 def test_for_cmake_outputs_are_in_its_folder_and_flags_have_no_file_names(
@@ -90,20 +92,11 @@ def test_for_cmake_outputs_are_in_its_folder_and_flags_have_no_file_names(
     assert place.startswith("tw/project-")
     assert (link.inputs, Path(link.output).parent) == ((cxx.output, nvcc.output), Path(place))
     ours = {f"-ffile-prefix-map={place.removesuffix('/pkg._C')}/torch=/torch"}
-    assert ours <= {*one.flags.compile[Language.CXX]} <= {*cxx.command}
+    assert ours <= {*one.flags.compile} <= {*cxx.command}
     assert {"-objtemp", "-Xcudafe=--orig_src_path_name=/pkg._C/k.cu"} <= {*nvcc.command}
     assert {*one.flags.search, *one.flags.libraries} < {*link.command}
-    flags = (*one.flags.compile[Language.CXX], *one.flags.search, *one.flags.libraries)
+    flags = (*one.flags.compile, *one.flags.search, *one.flags.libraries)
     assert not {"-c", "-o", cxx.output, link.output, "tw/source/a.cpp"} & {*flags}
-
-
-def test_c_is_compiled_as_c(planned: Plan) -> None:
-    flags = {Language.CXX: ("-O1",), Language.C: ("-std=c11",)}
-    one = planned(sources=("a.cpp", "b.c", "left.pyx"), flags=flags, config=SKIPPED)
-    cxx, c, _ = (step.command for step in one.steps)
-    assert (cxx[0], c[0]) == ("/usr/bin/c++", "/usr/bin/cc")
-    assert ({"-O1", "-std=c++20"} <= {*cxx}, "-O1" in c, "-std=c++20" in c) == (True, False, False)
-    assert c[c.index("-c") - 1] == one.flags.compile[Language.C][-1] == "-std=c11"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +115,7 @@ def test_c_is_compiled_as_c(planned: Plan) -> None:
             {"flags": {Language.CUDA: ("-gencode=arch=compute_80,code=sm_86",)}, "arch": ""},
             [["80,code=sm_86"]],
         ),
-        ({"device_link": True, "flags": {Language.CUDA: ("-rdc=true",)}}, [["120,code=sm_120"]] * 2),
+        ({"arguments": {"dlink": True}, "flags": {Language.CUDA: ("-rdc=true",)}}, [["120,code=sm_120"]] * 2),
     ],
 )
 def test_architectures(planned: Plan, options: dict[str, Any], expected: list[list[str]]) -> None:
@@ -168,7 +161,7 @@ def test_the_stable_abi(planned: Plan) -> None:
 
 
 def test_unity_files_are_as_many_as_the_square_root_of_their_sources(planned: Plan, tmp_path: Path) -> None:
-    sources = ("a.cpp", "sub/b.cpp", "c.cpp", "d.cpp", "x.cu", "y.cu", "z.c")
+    sources = ("a.cpp", "sub/b.cpp", "c.cpp", "d.cpp", "x.cu", "y.cu")
     one = planned(tmp_path / "cmake", sources=sources, unity=True)
     joined = {
         step.sources: tmp_path / "cmake" / step.inputs[0] for step in one.steps if len(step.sources) > 1

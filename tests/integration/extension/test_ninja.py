@@ -9,16 +9,16 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
-from extension.planning import PYTHON, installed, stepped
 from extension.planning import inputs as planned_inputs
+from extension.planning import installed, stepped
 from torchwheel.extension.compile.ninja_build import announced_build, ninja_text, run_steps
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step, StepKind
 from torchwheel.extension.planning import make_extension_plan
-from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_build_record
 from torchwheel.reporting.errors import TorchwheelError
@@ -81,7 +81,6 @@ def plan_for(
         cache,
         extension,
         host=this_host(os.environ),
-        python=this_python_build(),
         torch=torch,
         toolkit=None,
         project=str(project),
@@ -102,7 +101,7 @@ def _steps(sources: Sequence[str], macros: tuple[str, ...]) -> Iterator[Step]:
         depfile, path = f"{output}.d", f"source/{source}"
         command = (*flags, "-MMD", "-MF", depfile, "-c", path, "-o", output)
         yield Step(StepKind.COMPILE_CXX, (path,), output, command, depfile, sources=(source,))
-    module = f"pkg._C/_C{this_python_build().extension_suffix}"
+    module = f"pkg._C/_C{EXTENSION_SUFFIXES[0]}"
     linked = ("c++", "-shared", *outputs, "-Ltorch/lib", "-lc10", "-o", module)
     yield Step(StepKind.LINK, outputs, module, linked)
 
@@ -139,7 +138,7 @@ def answer_of(module: Path) -> int:
 
 def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Path) -> None:
     plan = plan_for(project, torch_root, tmp_path / "cache")
-    link = f"link pkg._C/_C{this_python_build().extension_suffix}"
+    link = f"link pkg._C/_C{EXTENSION_SUFFIXES[0]}"
     build(plan)
     assert build(plan)[1] == ["ninja: no work to do."]
     module = project / "csrc" / "module.cpp"
@@ -224,17 +223,14 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
 
 
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:
-    (project / "csrc" / "answer.cpp").unlink()
     plan = make_extension_plan(
         planned_inputs(
             tmp_path,
-            Extension(name="k", sources=("csrc/answer.cpp",)),
-            missing=("csrc/answer.cpp",),
+            Extension(name="k", sources=("csrc/answer.cpp",), stable_abi="2.99"),
             project=str(project),
-            python=PYTHON,
             cache=str(tmp_path / "cache"),
         )
     )
-    with pytest.raises(TorchwheelError, match="source-missing"):
+    with pytest.raises(TorchwheelError, match="stable-abi-too-new"):
         build_extensions(plan, os.environ)
     assert not plan.folder.exists()

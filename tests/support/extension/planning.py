@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.planning import make_extension_plan
-from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.wheel_naming import PythonBuild
+from torchwheel.extension.sources import separate_architectures
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host
@@ -45,7 +44,6 @@ LINUX = replace(
         Compiler("cxx", "gcc", "/usr/bin/c++", "", "c++:1:1"),
     ),
 )
-PYTHON = PythonBuild(".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
 
 CUDA_13 = Toolkit(
     root="/usr/local/cuda-13.0",
@@ -85,13 +83,11 @@ def inputs(
     config: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     host: Host = LINUX,
-    python: PythonBuild = PYTHON,
     torch: InstalledTorch | None = None,
     torch_architectures: str | None = "7.5;8.0;9.0;12.0",
     toolkit: Toolkit | None = CUDA_13,
     toolkit_requirements: tuple[str, ...] = (),
     toolkit_findings: tuple[Finding, ...] = (),
-    missing: Collection[str] = (),
     cxx_version: str = "",
     cuda_host: Compiler | None = None,
     unanswered: Mapping[str, str] | None = None,
@@ -112,12 +108,10 @@ def inputs(
         project=ExtensionProject(request, host, settings),
         torch=torch or installed(),
         torch_architectures=parse_architectures(torch_architectures) if torch_architectures else None,
-        python=python,
         selection=chosen if any(extension.uses_cuda for extension in extensions) else None,
         unanswered=unanswered or {},
         cxx=cxx and replace(cxx, version=cxx_version or cxx.version),
         extensions=extensions,
-        missing_files=missing,
         launcher=launcher,
         checkout=checkout,
         compiler_cache=compiler_cache,
@@ -141,10 +135,8 @@ def stepped(made: ExtensionPlan) -> ExtensionPlan:
         one = planned.extension
         for source in one.sources:
             kind = COMPILING[language_of(source) or Language.CXX]
-            of_source = (
-                own for pattern, own in one.source_architectures.items() if matches_pattern(source, pattern)
-            )
-            architectures = next(of_source, planned.usual) if kind is StepKind.COMPILE_CUDA else None
+            own = separate_architectures(one, source) or planned.usual
+            architectures = own if kind is StepKind.COMPILE_CUDA else None
             command = ("cc", *(architectures.for_nvcc() if architectures else ()), "-c", f"source/{source}")
             output = f"objects/{source}.o"
             yield Step(kind, (f"source/{source}",), output, command, f"{output}.d", architectures, (source,))

@@ -18,7 +18,7 @@ CONFIG = REPOSITORY / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"
 def test_every_keyword(tmp_path: Path) -> None:
     arguments = (
         "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
-        "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST C_FLAGS -W CXX_FLAGS -Wall -Wextra "
+        "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST CXX_FLAGS -Wall -Wextra "
         "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
         "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
     )
@@ -33,7 +33,6 @@ def test_every_keyword(tmp_path: Path) -> None:
         "library-dirs": ("cpp/lib",),
         "libraries": ("cublas", "m"),
         "define": {"TILE": "16", "FAST": True},
-        "c-flags": ("-W",),
         "cxx-flags": ("-Wall", "-Wextra"),
         "nvcc-flags": ("-lineinfo",),
         "link-flags": ("-s",),

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from extension.planning import plan, stepped
 from torchwheel.extension.cmake.text import target_text
-from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Flags, Language
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Flags
 
 FLAGS = Flags(
-    {Language.C: ("-fPIC",), Language.CXX: ("-fPIC", '-DTEXT="$a b"')},
+    ("-fPIC", '-DTEXT="$a b"'),
     ("-shared",),
     ("-lm", "-Wl,-rpath,$ORIGIN/own", "-Wl,-rpath,$ORIGIN/own"),
 )

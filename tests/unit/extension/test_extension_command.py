@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from extension.planning import plan, stepped
+from extension.planning import CUDA_13, plan, stepped
 from shipped_data import document_schema
 from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
@@ -53,23 +53,23 @@ def test_the_document_of_a_plan(planned: ExtensionPlan, capsys: pytest.CaptureFi
     print_document("plan", **plan_content(planned))
     document = valid(capsys.readouterr().out)
     assert document["architectures"] == "9.0;12.0"
-    assert document["links"] == {name: str(folder) for name, folder in planned.links.items()}
+    assert document["links"] == {name: str(folder) for name, folder in planned.layout.links.items()}
     (one,) = document["extensions"]  # type: ignore[misc, attr-defined]
     assert [step["kind"] for step in one["steps"]] == ["cxx", "cuda", "link"]
     assert one["steps"][1]["architectures"] == "9.0;12.0"
 
 
 def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
-    wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",)), missing=("a.cpp",))
-    assert "[source-missing]" in render_extension_plan(wrong, 100)
-    assert plan_content(wrong)["findings"][0]["id"] == "source-missing"
+    wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",), stable_abi="2.99"))
+    assert "[stable-abi-too-new]" in render_extension_plan(wrong, 100)
+    assert plan_content(wrong)["findings"][0]["id"] == "stable-abi-too-new"
     assert plan_content(wrong)["skipped"] == []
 
 
 def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:
-    config = {"target": "rtx5070", "skip-check": "host-compiler-refused-by-cuda"}
+    config = {"target": "rtx5070", "skip-check": "nvcc-does-not-work"}
     kernel = Extension(name="x._C", sources=("k.cu",))
-    made = plan(tmp_path, kernel, config=config, cxx_version="16.1.0")
+    made = plan(tmp_path, kernel, config=config, unanswered={CUDA_13.nvcc: "it ended with status 3"})
     page = render_extension_plan(made, 100)
-    assert "\n\nerror (skipped by skip-check): nvcc of CUDA 13.0 refuses GCC 16.1.0 " in page
-    assert plan_content(made)["skipped"] == ["host-compiler-refused-by-cuda"]
+    assert "\n\nerror (skipped by skip-check): " in page
+    assert plan_content(made)["skipped"] == ["nvcc-does-not-work"]

@@ -59,13 +59,6 @@ def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_wheel_that_refuses_the_pytorch_that_built_it_is_not(tmp_path: Path) -> None:
-    finalized(tmp_path, 120, None, "torch!=2.14.0", 'torch<2; extra == "old"', "numpy<1")
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120, None, "torch!=2.14.1")
-    assert [problem.id for problem in caught.value.problems] == ["building-torch-refused"]
-
-
 def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> None:
     made = plan(tmp_path, Extension(name="kernels._C", sources=("a.cpp",)), config={"target": "cpu"})
     built = written_wheel(tmp_path / "built", {}, version="1.2", requires=())

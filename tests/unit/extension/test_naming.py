@@ -80,9 +80,9 @@ def test_free_threaded_pythons_take_no_abi3(abi_tag: str) -> None:
 
 @pytest.mark.parametrize("version", ["", "main", "two.ten"])
 def test_no_version(version: str) -> None:
-    with pytest.raises(ValueError, match=f"{version!r} is no version of PyTorch"):
+    with pytest.raises(ValueError, match="Invalid version"):
         extension_label(None, None, version, stable=False)
-    with pytest.raises(ValueError, match=f"{version!r} is no version of PyTorch"):
+    with pytest.raises(ValueError, match="Invalid version"):
         torch_requirements(version, None)
 
 

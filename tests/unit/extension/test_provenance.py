@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from extension.planning import NO_CHECKOUT, errors, installed, plan, stepped
+from extension.planning import NO_CHECKOUT, errors, installed, plan
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.extension.wheel_record import (
     combine_records,
@@ -17,7 +18,6 @@ from torchwheel.proof.module_checks import ExpectedModule
 from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
 
-SUFFIX = "cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
     name="kernels._C",
     sources=("csrc/op.cpp", "csrc/scale.cu", "csrc/sm90/gemm.cu"),
@@ -29,7 +29,7 @@ STABLE = Extension(name="kernels._stable", sources=("csrc/stable.cpp",), stable_
 def planned(folder: Path, *extensions: Extension, checkout: Checkout = NO_CHECKOUT) -> ExtensionPlan:
     made = plan(folder, *extensions, config={"target": "rtx5070"}, checkout=checkout)
     assert [finding.render() for finding in errors(made)] == []
-    return stepped(made)
+    return made
 
 
 def test_provenance(tmp_path: Path) -> None:
@@ -46,15 +46,10 @@ def test_provenance(tmp_path: Path) -> None:
         "modules": [
             {
                 "name": "kernels._C",
-                "file": f"kernels/_C.{SUFFIX}",
+                "file": f"kernels/_C{EXTENSION_SUFFIXES[0]}",
                 "stable_abi": None,
                 "limited_api": False,
                 "architectures": ["sm90a", "sm120"],
-                "sources": [
-                    {"path": "csrc/op.cpp", "gencode": []},
-                    {"path": "csrc/scale.cu", "gencode": ["-gencode=arch=compute_120,code=sm_120"]},
-                    {"path": "csrc/sm90/gemm.cu", "gencode": ["-gencode=arch=compute_90a,code=sm_90a"]},
-                ],
             },
             {
                 "name": "kernels._stable",
@@ -62,7 +57,6 @@ def test_provenance(tmp_path: Path) -> None:
                 "stable_abi": "2.10",
                 "limited_api": True,
                 "architectures": [],
-                "sources": [{"path": "csrc/stable.cpp", "gencode": []}],
             },
         ],
     }
@@ -85,7 +79,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         *("cu130.sm90a.sm120.torch2.14", ("torch>=2.14,<2.15",), both, False),
     )
     assert record.modules == (
-        ExpectedModule(f"kernels/_C.{SUFFIX}", both),
+        ExpectedModule(f"kernels/_C{EXTENSION_SUFFIXES[0]}", both),
         ExpectedModule("kernels/_stable.abi3.so", None, stable_abi="2.10", limited_api="3.10"),
     )
     stable = record_of(planned(tmp_path, STABLE))

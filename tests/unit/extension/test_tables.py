@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +8,10 @@ import pytest
 
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import (
+    cuda_left_out,
     described_extensions,
     has_extension_tables,
     read_extension_tables,
-    refuse_to_leave_out,
 )
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import TorchwheelError
@@ -56,7 +55,6 @@ sources = ["csrc/**/*.cpp", "csrc/*.cpp", "more.c"]
 cuda-sources = ["csrc/**/*.cu"]
 targets = ["h100", "rtx5070"]
 architectures."sm90/*.cu" = "9.0a"
-c-flags = ["-Wextra"]
 cxx-flags = "-Wextra"
 nvcc-flags = ["--use_fast_math", "-Xptxas=-v,-O3"]
 link-flags = ["-s"]
@@ -79,19 +77,20 @@ def test_every_key(project: Path) -> None:
     assert extension == Extension(
         name="pkg._C",
         sources=("csrc/a.cpp", "csrc/b.cpp", "more.c", "csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu"),
-        include_dirs=("include",),
-        library_dirs=("/opt/lib",),
-        libraries=("cublas",),
-        define_macros=(("TILE", "16"), ("FAST", None), ("NAME", "x y"), ("WITH_CUDA", None)),
-        undef_macros=("SLOW",),
+        arguments={
+            "include_dirs": ["include"],
+            "library_dirs": ["/opt/lib"],
+            "libraries": ["cublas"],
+            "define_macros": [("TILE", "16"), ("FAST", None), ("NAME", "x y"), ("WITH_CUDA", None)],
+            "undef_macros": ["SLOW"],
+            "extra_link_args": ["-s"],
+            "dlink": True,
+            "dlink_libraries": ["nvshmem_device"],
+        },
         flags={
-            Language.C: ("-Wextra",),
             Language.CXX: ("-Wextra",),
             Language.CUDA: ("--use_fast_math", "-Xptxas=-v,-O3"),
         },
-        link_flags=("-s",),
-        device_link=True,
-        device_link_libraries=("nvshmem_device",),
         source_architectures={"sm90/*.cu": parse_architectures("9.0a")},
         stable_abi="2.10",
         limited_api=True,
@@ -104,30 +103,10 @@ def test_every_key(project: Path) -> None:
     assert table.values["targets"] == ("h100", "rtx5070")
 
 
-def test_files_in_link_flags_are_those_of_the_project(project: Path) -> None:
-    """The linker runs elsewhere."""
-    (project / "k.map").write_text("", encoding="utf-8")
-    (project / "lib").mkdir()
-    (project / "a@b=c.map").write_text("", encoding="utf-8")
-    given = (
-        '["-Wl,--version-script=k.map,-z,now", "-Llib", "-L", "-Lgone", "/k.map", "-lk.map", "-T=a@b=c.map"]'
-    )
-    (extension,) = described(project, EVERYTHING.replace('["-s"]', given))
-    assert extension.link_flags == (
-        f"-Wl,--version-script={project / 'k.map'},-z,now",
-        f"-L{project / 'lib'}",
-        "-L",
-        "-Lgone",
-        "/k.map",
-        "-lk.map",
-        f"-T={project / 'a@b=c.map'}",
-    )
-
-
 def test_without_cuda_its_sources_and_the_macro_are_left_out(project: Path) -> None:
     (extension,) = described(project, EVERYTHING, cuda=False)
     assert extension.sources == ("csrc/a.cpp", "csrc/b.cpp", "more.c")
-    assert extension.define_macros == (("TILE", "16"), ("FAST", None), ("NAME", "x y"))
+    assert extension.arguments["define_macros"] == [("TILE", "16"), ("FAST", None), ("NAME", "x y")]
 
 
 def test_a_project_without_tables(project: Path) -> None:
@@ -176,9 +155,9 @@ sources = ["csrc/*.cpp"]
             [("ill-typed-value", "pyproject.toml [tool.torchwheel]")],
         ),
         (
-            '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["src/*.cpp", "/abs/*.cpp"]\n'
+            '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["src/*.cpp", "/abs/*.cpp", "csrc/a.h"]\n'
             'cuda-sources = ["csrc/cuda/*.cu"]\narchitectures."sm91/*.cu" = "9.0a"\n',
-            [("no-source-matches", "x"), ("absolute-pattern", "x"), ("no-source-matches", "x")],
+            [*[("no-source-matches", "x")] * 3, ("unknown-source-language", "x")],
         ),
     ],
 )
@@ -215,31 +194,12 @@ def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Pa
 def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     project: Path, cuda: str | None, target: str, layer: Layer, refused: bool, asked: str
 ) -> None:
-    tables = read_extension_tables(
-        write(
-            project,
-            '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n'
-            'cuda-sources = ["csrc/cuda/k.cu"]\n',
-        )
-    )
     settings = SimpleNamespace(
         is_cpu=target == "cpu",
-        skip_check=(),
         get=lambda key: Setting(key, (target,), layer, f"-C {key}") if key == asked else None,
     )
     torch = SimpleNamespace(cuda=cuda, hip=None, version="2.14.1+cpu")
     made: Any = SimpleNamespace(torch=torch, settings=settings, folder=project, pyproject=Project(project))
-    if not refused:
-        refuse_to_leave_out(tables, made)
-        return
-    with pytest.raises(TorchwheelError) as caught:
-        refuse_to_leave_out(tables, made)
-    assert [one.id for one in caught.value.problems] == ["torch-without-cuda"]
-    without = read_extension_tables(
-        write(project, '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n')
-    )
-    with pytest.raises(TorchwheelError):
-        refuse_to_leave_out(without, made)
-    refuse_to_leave_out([replace(without[0], values={**without[0].values, "sources": ("k.cu",)})], made)
+    assert [one.id for one in cuda_left_out(made)] == ["torch-without-cuda"] * refused
     made.folder = project / "csrc" / "no"
-    refuse_to_leave_out(without, made)
+    assert not list(cuda_left_out(made))

@@ -46,10 +46,6 @@ EXTENSIONS: dict[str, Any] = {
                 "stable_abi": "2.10",
                 "limited_api": True,
                 "architectures": ["sm90a", "sm120"],
-                "sources": [
-                    {"path": "csrc/op.cpp", "gencode": []},
-                    {"path": "csrc/sm90/gemm.cu", "gencode": ["-gencode=arch=compute_90a,code=sm_90a"]},
-                ],
             }
         ],
     },

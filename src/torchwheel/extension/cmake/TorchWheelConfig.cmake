@@ -6,7 +6,7 @@
 #     [CUDA_SOURCES pattern...]        only where the installed PyTorch has CUDA
 #     [INCLUDE_DIRS folder...] [LIBRARY_DIRS folder...] [LIBRARIES name...]
 #     [DEFINE NAME=VALUE...]
-#     [C_FLAGS flag...] [CXX_FLAGS flag...] [NVCC_FLAGS flag...] [LINK_FLAGS flag...]
+#     [CXX_FLAGS flag...] [NVCC_FLAGS flag...] [LINK_FLAGS flag...]
 #     [ARCHITECTURES "sm90/*.cu=9.0a"...]
 #     [TARGETS name...]                what to compile for when nobody asks for a target
 #     [STABLE_ABI 2.10] [LIMITED_API] [UNITY] [FRONT_END shared]

@@ -19,9 +19,8 @@ from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
 from torchwheel.extension.extension_project import (
     CMAKE_FUNCTION,
+    NINJA,
     described_plan,
-    quoted_program,
-    require_ninja,
 )
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import read_handover, record_plan, record_problems
@@ -32,12 +31,14 @@ from torchwheel.extension.options import (
     read_options,
 )
 from torchwheel.extension.sources import pattern_folders
+from torchwheel.host.compilers import join_words
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Problem,
     TorchwheelError,
     collect_problems,
     find_nearest,
+    refusal,
     stop_on,
 )
 from torchwheel.reporting.terminal import terminal_width
@@ -100,7 +101,8 @@ class Call:
         if build_type := self.options.get("build-type"):
             given["build-type"] = build_type
         chosen = {"CC": self.options.get("c"), "CXX": self.options.get("cxx")}
-        compilers = {name: quoted_program(path) for name, path in chosen.items() if path}
+        windows = os.name == "nt"
+        compilers = {name: join_words([path], windows=windows) for name, path in chosen.items() if path}
         return BuildRequest(self.project, given, {**environment, **compilers}, working_folder=self.project)
 
 
@@ -123,18 +125,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     """Plan a call's extensions and write the folder for ``add_subdirectory``."""
-    require_ninja(call.options["generator"])
+    if (generator := call.options["generator"]) != NINJA:
+        # It does not run an extension's commands unchanged.
+        raise refusal("generator-not-ninja", generator=generator)
     project = read_extension_project(call.request(environment))
     options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
     extensions = project_extensions(project, (options,))
     below = f"{call.folder}/{options.name}"
     plan = plan_extensions(project, extensions, install=True, below=below, begun_in=call.build.parent)
     plan.stop_on_errors()
-    watched = _watched_files(plan, options.patterns)
     folder = call.build / plan.below
-    plan = _write_files(plan, call.build)
-    print(_status_text(plan), file=sys.stderr)
-    _write_lists(plan, folder, watched, install=install)
+    folder.mkdir(parents=True, exist_ok=True)
+    provide_toolkit(plan)
+    write_links(call.build, plan.layout.links)
+    plan = described_plan(plan, call.build)
+    for line in (plan.summary, *(finding.render(plan.skipped) for finding in plan.findings)):
+        print(f"torchwheel: {line}", file=sys.stderr)
+    patterns = (*options.values.get("sources", ()), *options.values.get("cuda-sources", ()))
+    text = cmake_text(plan, _watched_files(plan, patterns))
+    write_if_changed(folder / "CMakeLists.txt", text)
+    for planned in plan.extensions:
+        text = target_text(plan, planned, install=install)
+        write_if_changed(folder / planned.folder / "CMakeLists.txt", text)
     if install:
         record_plan(plan, read_handover(environment))
     return folder
@@ -235,22 +247,6 @@ def _relative_to_project(paths: Sequence[str], folder: Path, project: Path) -> t
     return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
 
 
-def _write_files(plan: ExtensionPlan, build: Path) -> ExtensionPlan:
-    provide_toolkit(plan)
-    (build / plan.below).mkdir(parents=True, exist_ok=True)
-    write_links(build, plan.links)
-    return described_plan(plan, build)
-
-
-def _write_lists(
-    plan: ExtensionPlan, folder: Path, watched: Iterable[Path] = (), *, install: bool = True
-) -> None:
-    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched))
-    for planned in plan.extensions:
-        text = target_text(plan, planned, install=install)
-        write_if_changed(folder / planned.folder / "CMakeLists.txt", text)
-
-
 def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
     """The inputs of the plan: pyproject.toml, PyTorch's version, the folders of patterns, and CUDA sources."""
     files = [
@@ -259,11 +255,6 @@ def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[P
         *(plan.project.folder / source for one in plan.extensions for source in one.extension.cuda_sources),
     ]
     return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if exists(path)]
-
-
-def _status_text(plan: ExtensionPlan) -> str:
-    lines = [plan.summary, *(f.render(plan.skipped) for f in plan.findings)]
-    return "\n".join(f"torchwheel: {line}" for line in lines)
 
 
 def _read_call(words: Sequence[str]) -> Call:

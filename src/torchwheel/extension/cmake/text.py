@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.units import SOURCE
-from torchwheel.extension.extension_plan import ExtensionPlan, Language, PlannedExtension, Step, StepKind
-from torchwheel.extension.sources import find_unquotable
+from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step, StepKind
+from torchwheel.host.compilers import join_words
 from torchwheel.tree.cmake_options import quote_bracket
-
-_LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
-_COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
 
 # Without system headers, as in the plan's own commands, because a new environment with the same PyTorch has newer
 # files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
@@ -41,18 +37,13 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
         *([f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {depends})"] if depends else []),
         "# The flags for the build type are among those of torchwheel.",
         'string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)',
-        'set(CMAKE_C_FLAGS_${build_type} "")',
         'set(CMAKE_CXX_FLAGS_${build_type} "")',
-        'set(own_c_flags "${CMAKE_C_FLAGS}")',
         'set(own_cxx_flags "${CMAKE_CXX_FLAGS}")',
         'set(own_linker_flags "${CMAKE_MODULE_LINKER_FLAGS}")',
         'set(own_libraries "${CMAKE_CXX_STANDARD_LIBRARIES}")',
     ]
     if not windows:
-        lines += [
-            f"set(CMAKE_DEPFILE_FLAGS_{language} {quote_bracket(_DEPFILE_FLAGS)})"
-            for language in ("C", "CXX")
-        ]
+        lines.append(f"set(CMAKE_DEPFILE_FLAGS_CXX {quote_bracket(_DEPFILE_FLAGS)})")
     lines += [f"add_subdirectory({quote_bracket(one.folder)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
 
@@ -71,21 +62,22 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
     name, module = quote_bracket(extension.name), Path(planned.file_name).name
     # Unlike a target's options these are not deduplicated, and keep their order, after all libraries.
     for variable, own, words in (
-        ("CMAKE_C_FLAGS", "own_c_flags", flags.compile[Language.C]),
-        ("CMAKE_CXX_FLAGS", "own_cxx_flags", flags.compile[Language.CXX]),
+        ("CMAKE_CXX_FLAGS", "own_cxx_flags", flags.compile),
         ("CMAKE_CXX_STANDARD_LIBRARIES", "own_libraries", flags.libraries),
     ):
         # CMake writes them unchanged for ninja.
-        text = command_line(words, windows=windows).replace("$", "$$")
+        text = join_words(words, windows=windows).replace("$", "$$")
         yield f'string(CONCAT {variable} "${{{own}}} " {quote_bracket(text)})'
-    search = quote_bracket(command_line(flags.search, windows=windows))
+    search = quote_bracket(join_words(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
-    compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
-    sources = [_in_build(step.inputs[0]) for step in compiled]
+    sources = [_in_build(step.inputs[0]) for step in planned.steps if step.kind is StepKind.COMPILE_CXX]
     objects = [step for step in planned.steps if step.kind in (StepKind.COMPILE_CUDA, StepKind.DEVICE_LINK)]
     for step in objects:
         yield from _custom_command(plan, step, extension.name)
+    # PyTorch's own command compiles them as C++.
+    for source in (one for one in sources if one.lower().endswith('.c"')):
+        yield f"set_source_files_properties({source} PROPERTIES LANGUAGE CXX)"
     outputs = [_in_build(step.output) for step in objects]
     yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
     if outputs:
@@ -97,8 +89,9 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
     yield f"set_target_properties({name} PROPERTIES"
     # CMake would define NAME_EXPORTS for a module, which the plan's own commands do not have.
     yield '  DEFINE_SYMBOL ""'
-    suffix = quote_bracket(module.removeprefix(extension.module))
-    yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(extension.module)} SUFFIX {suffix}'
+    last = extension.name.rpartition(".")[2]
+    suffix = quote_bracket(module.removeprefix(last))
+    yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(last)} SUFFIX {suffix}'
     # Its own is among the libraries.
     yield "  BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for C++ modules would call CMake for each source, and PyTorch has none.
@@ -107,10 +100,9 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
         yield from _prefix_maps(plan, name)
     if plan.inputs.launcher:
         launcher = quote_bracket(";".join(plan.inputs.launcher))
-        for cmake_name in _LANGUAGES.values():
-            yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
-            yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
-            yield "endif()"
+        yield "if(NOT CMAKE_CXX_COMPILER_LAUNCHER)"
+        yield f"  set_property(TARGET {name} PROPERTY CXX_COMPILER_LAUNCHER {launcher})"
+        yield "endif()"
     if install:
         folder = Path(planned.file_name).parent.as_posix()
         yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
@@ -122,10 +114,10 @@ def _prefix_maps(plan: ExtensionPlan, target: str) -> Iterator[str]:
     CMake uses a source's absolute path, and a header's folder as the project writes it; ccache uses the path from the
     build folder if that is shorter than through the link. The last matching map wins.
     """
-    maps = {"": "/build", **{f"/{link}": f"/{Path(link).name}" for link in plan.links}}
+    maps = {"": "/build", **{f"/{link}": f"/{Path(link).name}" for link in plan.layout.links}}
     words = [f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()]
     folder = str(plan.project.folder)
-    if not find_unquotable(folder) and "=" not in folder:
+    if "=" not in folder:
         yield f"set(project {quote_bracket(folder)})"
         yield 'file(REAL_PATH "${project}" real)'
         yield 'file(REAL_PATH "${CMAKE_BINARY_DIR}" build)'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,6 @@ from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_archite
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.toml import read_toml
 
-# GCC's and nvcc's names of draft standards.
-_DRAFTS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
-_STANDARD = re.compile(r"(?P<option>--?std=|/std:|)(?P<dialect>c|gnu)\+\+(?P<number>\d[\dxyzabc])")
-
 _PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^][]*\]|[\w,]+|\"[^\"]*\")")
 _GENERATE = ("-gencode", "--generate-code")
 _ARCHITECTURE = ("-arch", "--gpu-architecture")
@@ -23,50 +19,13 @@ _CODE = ("-code", "--gpu-code")
 ARCHITECTURE_OPTIONS = (*_GENERATE, *_ARCHITECTURE, *_CODE)
 
 
-@dataclass(frozen=True)
-class FlagSet:
-    """The flags that torchwheel adds to PyTorch's own for one compiler.
-
-    Attributes:
-        compile: flag -> prefixes of flags that replace it.
-        build_type: flags for every source, by build type.
-    """
-
-    compile: Mapping[str, tuple[str, ...]]
-    build_type: Mapping[str, tuple[str, ...]]
-
-    def for_sources(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the flags for every source, without those that the given flags replace."""
-        replaced = (
-            flag for flag, others in self.compile.items() if any(one.startswith(others) for one in given)
-        )
-        return tuple(flag for flag in self.compile if flag not in set(replaced))
-
-
 @cache
-def flag_set(name: str) -> FlagSet:
-    """Read the shipped flags: ``gnu`` or ``nvcc``."""
-    table = read_toml(Path(__file__).with_name("compile_flags.toml"))[name]
-    return FlagSet(
-        compile={flag: tuple(others) for flag, others in table["compile"].items()},
-        build_type={kind: tuple(flags) for kind, flags in table["build-type"].items()},
-    )
-
-
-def raised_standard(flags: Sequence[str], least: int) -> tuple[str, ...]:
-    """Raise every C++ standard in the flags to at least ``least``."""
-    return tuple(_raise_flag(flag, before, least) for before, flag in zip(("", *flags), flags, strict=False))
-
-
-def _raise_flag(flag: str, before: str, least: int) -> str:
-    match = _STANDARD.fullmatch(flag)
-    if match is None or not (match["option"] or before in ("-std", "--std")):
-        return flag
-    number = match["number"]
-    # C++98 is older than C++11: modulo 90 it is 8.
-    if _DRAFTS.get(number, int(number) if number.isdigit() else least) % 90 >= least:
-        return flag
-    return f"{match['option']}{match['dialect']}++{least}"
+def own_flags(compiler: str) -> dict[str, dict[str, list[str]]]:
+    """The flags that torchwheel adds to PyTorch's own for ``gnu`` or ``nvcc``: a table of ``compile_flags.toml``."""
+    table: dict[str, dict[str, list[str]]] = read_toml(Path(__file__).with_name("compile_flags.toml"))[
+        compiler
+    ]
+    return table
 
 
 def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:
@@ -111,10 +70,7 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
     """
     own: list[str] = []
     others: list[str] = []
-    options: list[str] = []
-    spellings: list[str] = []
-    virtual: list[str] = []
-    codes: list[str] = []
+    options: list[tuple[str, str]] = []
     words = iter(flags)
     for flag in words:
         option, _, value = flag.partition("=")
@@ -129,19 +85,17 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
         else:
             others.append(flag)
             continue
-        options.append(f"{_GENERATE[0] if option in _GENERATE else option}={value}")
-        if option in _GENERATE:
-            spellings += _pair_codes(option, value, origin)
-        else:
-            (codes if option in _CODE else virtual).append(value)
-            if option in _ARCHITECTURE and value in ("all", "all-major", "native"):
-                raise TorchwheelError(_unreadable_flag(f"{option}={value}", origin))
+        options.append((_GENERATE[0] if option in _GENERATE else option, value))
+    spelled = tuple(f"{option}={value}" for option, value in options)
+    for option, value in options:
+        if option in _ARCHITECTURE and value in ("all", "all-major", "native"):
+            raise TorchwheelError(_unreadable_flag(f"{option}={value}", origin))
+    pairs = [code for one, value in options if one in _GENERATE for code in _pair_codes(one, value, origin)]
+    codes = [code for one, value in options if one in _CODE for code in _split_codes(value)]
     # With -code, -arch names the virtual architecture and is not an image.
-    spellings += (
-        [code for value in codes for code in _split_codes(value)] if codes else map(_images_of, virtual)
-    )
-    architectures = parse_architectures(spellings, origin) if spellings else None
-    return OwnArchitectures(tuple(own), tuple(others), architectures, tuple(options))
+    images = codes or [_images_of(value) for one, value in options if one in _ARCHITECTURE]
+    architectures = parse_architectures([*pairs, *images], origin) if pairs or images else None
+    return OwnArchitectures(tuple(own), tuple(others), architectures, spelled)
 
 
 def _pair_codes(option: str, value: str, origin: str) -> list[str]:

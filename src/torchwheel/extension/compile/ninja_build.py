@@ -5,8 +5,6 @@ Source: https://ninja-build.org/manual.html (Ninja file reference)
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +26,7 @@ from torchwheel.host.compiler_cache import (
     caches_on_path,
     missing_kept_cache,
 )
+from torchwheel.host.compilers import join_words
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.this import make_private, temporary_variables
 from torchwheel.progress.build_record import Build
@@ -53,7 +52,7 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> None:
     log, project = folder / _LOG, plan.project
     provide_toolkit(plan)
     make_private(folder)
-    write_links(folder, plan.links)
+    write_links(folder, plan.layout.links)
     write_if_changed(folder / _NINJA_FILE, ninja_text(plan, steps))
     _drop_without_headers(folder, steps)
     read, cache = BuildInputs(folder, project.folder, project.environment), plan.inputs.compiler_cache
@@ -72,7 +71,7 @@ def announced_build(plan: ExtensionPlan) -> Iterator[None]:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
     with held_folder(plan.folder, plan.project.folder, plan.project.cache, plan.folder / "lock"):
-        record_choice(plan.folder, plan.inputs.compiler_cache)
+        write_if_changed(plan.folder / CHOICE_FILE, plan.inputs.compiler_cache or NO_CACHE)
         yield
     say(f"compiling took {format_duration(time.monotonic() - began)}")
 
@@ -108,15 +107,6 @@ def project_session(
         say(f"{missing_kept_cache(cache).what}  [{KEPT}]")
     compiler_cache = CompilerCache(cache, variables, read.folder, is_missing)
     return build_session(build, read, project.cache, compiler_cache)
-
-
-def record_choice(folder: Path, cache: str | None) -> None:
-    """Record the compiler cache of a build folder.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    write_if_changed(folder / CHOICE_FILE, cache or NO_CACHE)
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
@@ -158,18 +148,12 @@ def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
 
 def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
     launcher = plan.inputs.launcher if step.cacheable else ()
-    text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
+    text = join_words([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     inputs = " ".join(map(_escape_path, step.inputs))
     yield f"build {_escape_path(step.output)}: {rule} {inputs}"
     yield f"  command = {text.replace('$', '$$')}"
     yield f"  what = {step.description.replace('$', '$$')}"
-
-
-def command_line(words: Sequence[str], *, windows: bool) -> str:
-    """Quote words for the system's shell."""
-    # Ninja runs commands by CreateProcess on Windows, and by sh elsewhere.
-    return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def _escape_path(path: str) -> str:

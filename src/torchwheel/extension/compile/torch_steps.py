@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, flag_set, shared_front_end
+from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, own_flags, shared_front_end
 from torchwheel.extension.extension_plan import (
     COMPILING,
     ExtensionPlan,
@@ -27,7 +27,7 @@ from torchwheel.extension.extension_plan import (
     StepKind,
     language_of,
 )
-from torchwheel.extension.sources import matches_pattern
+from torchwheel.extension.sources import separate_architectures
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words, program_words
 from torchwheel.host.ninja import find_ninja, read_commands
@@ -42,7 +42,7 @@ _QUOTED = re.compile(r"'[^']*'|\\.")
 _SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
 _DEBUG = "-g"
 _THREADS = ("--threads", "-t=")
-_STANDARDS = ("-std=", "--std=", "/std:")
+_NVCC_THREADS = 4
 _PYTHON_HEADERS = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
 _ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
 
@@ -54,11 +54,10 @@ class TorchSteps:
     Attributes:
         folder: the folder where its commands run.
         place: the folder of its outputs in that, with a slash; empty for itself.
-        flags: those of its commands for C and C++, without file names.
+        flags: those of its commands for C++, without file names.
         run: runs the steps.
         unity: a file that includes sources -> the sources.
         texts: such a file -> its text.
-        ran: the steps that were given to ``run``.
     """
 
     plan: ExtensionPlan
@@ -68,8 +67,7 @@ class TorchSteps:
     place: str = ""
     unity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     texts: dict[Path, str] = field(default_factory=dict)
-    ran: list[Step] = field(default_factory=list)
-    flags: dict[Language, tuple[str, ...]] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
     _sources: dict[str, str] = field(default_factory=dict)
     """Object -> source."""
     _plain: dict[str, str] = field(default_factory=dict)
@@ -126,7 +124,9 @@ class TorchSteps:
             values["cflags"] = self._without_debug(values["cflags"])
             if values.get("cuda_cflags"):
                 values["cuda_cflags"] = [*values["cuda_cflags"], *self._build_type("nvcc")]
-            self._keep_flags(values["cflags"], values["post_cflags"] or ())
+            # The first also say that a file is compiled.
+            first = [word for word in self._split(" ".join(values["cflags"])) if word not in ("-c", "/c")]
+            self.flags = (*first, *self._split(" ".join(values["post_cflags"] or ())), *self._maps)
             write(**values)
             plain |= {name: f"{self.place}{OBJECTS}/{name}" for name in written[len(names) :]}
             self._plain = plain
@@ -135,21 +135,8 @@ class TorchSteps:
 
         return write_ninja_file
 
-    def _keep_flags(self, first: Sequence[str], last: Sequence[str]) -> None:
-        # The first also say that a file is compiled.
-        first = [word for word in self._split(" ".join(first)) if word not in ("-c", "/c")]
-        last = self._split(" ".join(last))
-        self.flags[Language.CXX] = (*first, *last, *self._maps)
-        # PyTorch compiles C as C++.
-        own, others = self.planned.extension.flags, list(last)
-        for word in own.get(Language.CXX, ()):
-            if word in others:
-                others.remove(word)
-        others = [word for word in others if not word.startswith(_STANDARDS)]
-        self.flags[Language.C] = (*first, *others, *own.get(Language.C, ()), *self._maps)
-
     def _build_type(self, compiler: str) -> tuple[str, ...]:
-        return flag_set(compiler).build_type.get(self.plan.project.settings.build_type, ())
+        return tuple(own_flags(compiler)["build-type"][self.plan.project.settings.build_type])
 
     def _without_debug(self, flags: Sequence[str] | None) -> list[str]:
         """Leave out the ``-g`` of Python's own flags, and add the build type's."""
@@ -169,9 +156,7 @@ class TorchSteps:
         ninja = find_ninja(self.plan.project.environment)
         assert ninja is not None
         entries = read_commands(ninja, Path(build_directory))
-        steps = [self._step(entry["output"], entry["command"]) for entry in entries]
-        self.run(steps)
-        self.ran += steps
+        self.run([self._step(entry["output"], entry["command"]) for entry in entries])
 
     def _step(self, name: str, command: str) -> Step:
         output = self._plain[name]
@@ -192,15 +177,13 @@ class TorchSteps:
                 architectures=self.planned.architectures,
             )
         kind = COMPILING[language_of(source) or Language.CXX]
-        if kind is StepKind.COMPILE_C:
-            if self.planned.extension.by_setup_py:
-                kind = StepKind.COMPILE_CXX
-            elif not self.plan.host_is_windows:
-                words = self._c_words(source, name)
         named: tuple[str, ...] = tuple(self._own_output(word, name, output) for word in words)
         architectures = None
         if kind is StepKind.COMPILE_CUDA:
-            architectures = self._architectures_of(source)
+            # All sources that a unity file includes have the same.
+            relative = os.path.relpath(self.unity.get(source, (source,))[0], self._project)
+            own = separate_architectures(self.planned.extension, relative)
+            architectures = own or self.planned.usual
             named = self._cuda_words(named, source, architectures)
         elif self._maps and kind is StepKind.COMPILE_CXX:
             named += tuple(self._maps)
@@ -216,11 +199,6 @@ class TorchSteps:
             architectures=architectures,
             sources=self._sources_of(source),
         )
-
-    def _c_words(self, source: str, output: str) -> tuple[str, ...]:
-        compiler = self.plan.project.host.find_compiler("c") or self.plan.inputs.cxx
-        program = compiler.command if compiler else ("cc",)
-        return (*program, "-MMD", "-MF", f"{output}.d", *self.flags[Language.C], "-c", source, "-o", output)
 
     def _words(self, command: str) -> tuple[str, ...]:
         """Split a command; one that only a shell understands stays whole."""
@@ -239,13 +217,6 @@ class TorchSteps:
                     return f"{option}{output}{suffix}"
         return word
 
-    def _architectures_of(self, source: str) -> ArchitectureList | None:
-        by_source = self.planned.extension.source_architectures.items()
-        # All sources that a unity file includes have the same.
-        relative = os.path.relpath(self.unity.get(source, (source,))[0], self._project)
-        own = (architectures for pattern, architectures in by_source if matches_pattern(relative, pattern))
-        return next(own, self.planned.usual)
-
     def _object_name(self, source: str) -> str:
         base = self.folder / self.place if source in self.unity else self._project
         return object_name(source, base)
@@ -254,7 +225,7 @@ class TorchSteps:
         self, words: tuple[str, ...], source: str, architectures: ArchitectureList | None
     ) -> tuple[str, ...]:
         """Add what only torchwheel passes to nvcc, and replace the architectures where the extension says so."""
-        extension, flags = self.planned.extension, flag_set("nvcc")
+        extension = self.planned.extension
         images = [word for word in words if word.startswith(ARCHITECTURE_OPTIONS)]
         if architectures and (architectures != self.planned.usual or extension.front_end == "shared"):
             shared = extension.front_end == "shared" and not self.planned.options
@@ -264,8 +235,13 @@ class TorchSteps:
         if not self.plan.host_is_windows:
             # Without system headers: a new environment has the same ones with newer files.
             words = tuple("-MMD" if word == "-MD" else word for word in words)
-        added = list(flags.for_sources(words))
-        count = min(self.planned.threads, len(images))
+        replaceable = own_flags("nvcc")["compile"].items()
+        added = [
+            flag for flag, others in replaceable if not any(one.startswith(tuple(others)) for one in words)
+        ]
+        # With few files to use the cores; `jobs` does not matter, so that other jobs recompile nothing.
+        files = sum(len(one.sources) for one in self.plan.inputs.extensions)
+        count = min(_NVCC_THREADS // max(1, files), len(images))
         if count > 1 and not any(word.startswith(_THREADS) or word == "-t" for word in words):
             added.append(f"--threads={count}")
         added += [f"-Xcompiler={one}" for one in self._maps]

@@ -55,7 +55,7 @@ def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
     return Layout(PurePosixPath(project), {name: PurePosixPath(folder) for name, folder in deepest_first})
 
 
-def write_links(folder: Path, links: Mapping[str, Path]) -> None:
+def write_links(folder: Path, links: Mapping[str, PurePath]) -> None:
     """Create or correct the links in a build folder."""
     for name, target in links.items():
         link = folder / name

@@ -7,11 +7,11 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from torchwheel.extension.wheel_naming import bound_release
 from torchwheel.host.this import is_isolated, site_packages
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, warning
 from torchwheel.torch_install.installed_torch import (
     InstalledTorch,
+    bound_release,
     locate_torch,
     read_stated_version,
 )

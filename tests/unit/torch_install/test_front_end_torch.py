@@ -9,7 +9,7 @@ import pytest
 
 from extension.planning import installed
 from extension.torch_trees import TorchTree, install
-from torchwheel.extension import front_end_torch
+from torchwheel.torch_install import front_end_torch
 
 
 @pytest.mark.parametrize(
