@@ -1,7 +1,7 @@
 """The files that ninja's steps read and ninja does not watch.
 
-These are named in a command (programs, response files, a linker's scripts, libraries), found by the linker, embedded by
-assembly (``.incbin``), or looked for by ``__has_include``.
+These are named in a command (programs, response files, a linker's scripts), listed by the linker, which GNU's, gold,
+lld and mold do (``link_inputs.cmake``), embedded by assembly (``.incbin``), or looked for by ``__has_include``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ _MAX_BYTES = 1 << 24
 _SEPARATOR = re.compile("[=@]")
 """Before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
 
-_LIBRARY_FOLDER = re.compile("-L|(?i:[-/]LIBPATH:)")
-_LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib")
 _MAX_NESTED = 100
 _ENDS_COMMAND = frozenset({"&&", "||", ";", "|"})
 _LAUNCHER = "memory_launcher"
@@ -55,7 +53,6 @@ class CommandFiles:
     def __init__(self, folder: Path, environment: Mapping[str, str], system: str) -> None:
         self._folder, self._system = folder, system
         self._path = environment.get("PATH")
-        self._library_path = environment.get("LIBRARY_PATH", "").split(os.pathsep)
         flags = (value for name, value in sorted(environment.items()) if holds_flags(name))
         self._flags = [
             file for value in flags for file in self._of_words(command_words(value, system), folder)
@@ -63,7 +60,7 @@ class CommandFiles:
         self._known: dict[str, frozenset[str]] = {}
 
     def of_step(self, step: NinjaStep) -> set[str]:
-        """Return the absolute paths of a step's programs, flag files and linked libraries."""
+        """Return the absolute paths of a step's programs and flag files, and what its linker listed."""
         if step.command not in self._known:
             # Steps of one target differ only in their inputs and outputs.
             self._known[step.command] = frozenset(self._of_command(step.command))
@@ -81,7 +78,6 @@ class CommandFiles:
 
     def _of_words(self, words: Sequence[str], place: Path) -> Iterator[str]:
         pending, seen = [word for word in words if len(word) < 4096], set[str]()
-        yield from self._libraries(pending, place)
         while pending and len(seen) < _MAX_NESTED * 100:
             word = pending.pop()
             if linked := _LINKED.search(word):
@@ -95,19 +91,6 @@ class CommandFiles:
                 yield from self._existing(file)
                 if word.startswith("@") or "options-file" in word:
                     pending += command_words(read_beginning(file), self._system)
-
-    def _libraries(self, words: Sequence[str], place: Path) -> Iterator[str]:
-        """Find libraries by name in the folders that the command and LIBRARY_PATH name."""
-        named = [word[match.end() :] for word in words if (match := _LIBRARY_FOLDER.match(word))]
-        folders = [place / folder for folder in (*named, *self._library_path) if folder]
-        for word in words if folders else ():
-            name = word if word.endswith(".lib") else word[2:] if word.startswith("-l") else ""
-            # `-l:NAME` names the whole file.
-            whole = [name.removeprefix(":")] if name.startswith(":") or name is word else []
-            files = whole or [one.format(name) for one in _LIBRARY_FILES if name]
-            for file in (folder / one for folder in folders for one in files):
-                if is_file(file):
-                    yield from self._existing(file)
 
     def _existing(self, file: Path) -> Iterator[str]:
         # These change no output.

@@ -56,23 +56,6 @@ def test_flags_that_a_compiler_reads_from_the_environment_count_for_every_comman
     assert found == {str(flags), str(nested)}
 
 
-@pytest.mark.parametrize(
-    ("command", "found"),
-    [
-        ("nvcc -dlink a.o -Lone -L/none -lmine -lother", ["one/libmine.a", "two/libmine.so"]),
-        ("c++ -shared -Lone -l:whole.a", ["one/whole.a"]),
-        ("link /LIBPATH:one mine.lib other.lib", ["one/mine.lib"]),
-        ("c++ -shared -Lone -l", []),
-    ],
-)
-def test_a_library_is_found_by_name(command: str, found: list[str], tmp_path: Path) -> None:
-    for name in ("one/libmine.a", "one/whole.a", "one/mine.lib", "two/libmine.so"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    files = files_of(command, tmp_path, LIBRARY_PATH=f":{tmp_path / 'two'}")
-    assert files == {str(tmp_path / name) for name in found}
-
-
 def test_what_the_linker_lists_counts(tmp_path: Path) -> None:
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "a.d").write_text(
