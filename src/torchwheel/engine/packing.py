@@ -1,15 +1,12 @@
-"""Check the files packed into a tree's wheel: none is incomplete from an interrupted build, and all are as installed.
+"""The files packed into a tree's wheel: none is incomplete from an interrupted build, and none is an earlier build's.
 
 With setup.py, CMake installs into the tree, and setuptools copies from there into its ``build`` folder and packs that.
-Both skip files that look up to date by their time, which may be incomplete copies.
+Both skip files that look up to date by their time, which may be incomplete copies; so both copy all of them anew.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -25,9 +22,7 @@ from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 
-_SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _OWN_MODULE = "torch/_C.*"
-_CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
 # All files ever installed by builds in the same folder, in the format of CMake's own list.
 _EVER_INSTALLED = "torchwheel-installed.txt"
@@ -161,82 +156,30 @@ def staged_sources(plan: Plan) -> str:
     return hash_facts(sources)
 
 
-def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """Report files that are missing from the wheel, and those of a setup.py tree that differ from the packed ones.
+def check_packed(plan: Plan, wheel: Path) -> Iterator[Problem]:
+    """Report what a wheel has from an earlier build of a setup.py tree, or that it lacks torch's own module.
 
-    Compared are the libraries that CMake installed, if others beside them are packed, and the modules of every package.
-    setup.py may rename a library: functorch.so is packed as the module functorch._C. scikit-build-core leaves out what
-    a pattern excludes; what modules load is proved of the finished wheel.
+    scikit-build-core leaves out what a pattern excludes; what modules load is proved of the finished wheel.
     """
-    source = plan.folders.source
     with open_wheel(wheel) as archive:
-        members = archive.members
+        members = archive.members.keys()
     if not packs_the_tree(plan):
         held = {PurePosixPath(name).name for name in members}
         built = [path.name for path in map(PurePosixPath, _install_list(plan)) if path.match(_OWN_MODULE)]
-        lost = [name for name in built if name not in held]
-        return tuple(Problem.of("wheel-lacks-library", origin=wheel, library=name) for name in lost)
-    other = [name for name, info in members.items() if not _is_same(source / name, info)]
-    folders = {str(PurePosixPath(name).parent) for name in members}
-    contents = {(info.file_size, info.CRC) for info in members.values()}
-    installed = (line for line in _install_list(plan) if _SHARED_LIBRARY.search(line))
-    libraries = {
-        name
-        for name in _paths_inside(plan, installed)
-        if str(PurePosixPath(name).parent) in folders and is_file(source / name)
-    }
-    packages = {str(PurePosixPath(name).parent) for name in members if name.endswith("/__init__.py")}
-    modules = {
-        f"{package}/{path.name}"
-        for package in packages
-        for path in (source / package).glob("*.py")
-        if is_file(path)
-    }
-    missing = sorted(
-        {
-            *(modules - members.keys()),
-            *(name for name in libraries - members.keys() if _size_and_crc(source / name) not in contents),
-        }
-    )
-    found = {"packed-otherwise": other, "packed-otherwise/missing": missing}
-    problems = tuple(
-        Problem.of(key, origin=wheel, count=len(names), names=join_items(names))
-        for key, names in found.items()
-        if names
-    )
-    return (*problems, *_left_over(plan, wheel, members))
-
-
-def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Problem]:
-    """Report files installed by an earlier build but not this one, which setup.py packed nevertheless."""
-    installed = _paths_inside(plan, _install_list(plan))
-    left = (
-        _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED)).intersection(members)
-        - installed
-    )
-    if not installed or not left or not (left := left - set(source_files(plan.tree.root).files)):
+        lost = (name for name in built if name not in held)
+        yield from (Problem.of("wheel-lacks-library", origin=wheel, library=name) for name in lost)
         return
-    yield Problem.of(
-        "leftovers-packed" if plan.folders.staged else "leftovers-packed/in-place",
-        origin=wheel,
-        files=join_items(sorted(left)),
-        tree=plan.tree.root,
-    )
-
-
-def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
-    """Whether a member has the content of a file; files that are not in the tree are created by packaging."""
-    if not is_file(file):
-        return True
-    return file.stat().st_size == member.file_size and _size_and_crc(file) == (member.file_size, member.CRC)
-
-
-def _size_and_crc(file: Path) -> tuple[int, int]:
-    size = crc = 0
-    with file.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            size, crc = size + len(chunk), zlib.crc32(chunk, crc)
-    return size, crc
+    # Installed by an earlier build but not this one, and packed nevertheless.
+    installed = _paths_inside(plan, _install_list(plan))
+    ever = _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED))
+    left = ever.intersection(members) - installed
+    if installed and left and (left := left - set(source_files(plan.tree.root).files)):
+        yield Problem.of(
+            "leftovers-packed" if plan.folders.staged else "leftovers-packed/in-place",
+            origin=wheel,
+            files=join_items(sorted(left)),
+            tree=plan.tree.root,
+        )
 
 
 def _paths_inside(plan: Plan, lines: Iterable[str]) -> set[str]:

@@ -35,7 +35,7 @@ def finalize_wheel(
     editable: bool,
 ) -> Path:
     expected = expected_wheel(plan, prepared, editable=editable)
-    packed = () if editable else check_packed(plan, built)
+    packed = () if editable else tuple(check_packed(plan, built))
     provenance = describe_provenance(plan, new, findings)
     return finalize(
         built,
