@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 
 from torchwheel.engine.process import NotStarted, start_process
-from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log, read_ccache_settings
+from torchwheel.host.compiler_cache import CCACHE_KEYS, CCACHE_LOG, ccache_log, read_ccache_settings
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.masking import mask_line
@@ -38,13 +38,6 @@ _NAMESPACE = "CCACHE_NAMESPACE"
 # Nor does it hash the new names in -ffile-prefix-map of reproducible builds: a release that changes them must change
 # this text.
 _NAMED = "sources are /pytorch and /source"
-
-_CCACHE_KEYS = {
-    "CCACHE_BASEDIR": "base_dir",
-    "CCACHE_COMPILERCHECK": "compiler_check",
-    "CCACHE_NOHASHDIR": "hash_dir",
-    "CCACHE_SLOPPINESS": "sloppiness",
-}
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ def _use_ccache(
     with suppress(NoAnswer):
         settings, _ = read_ccache_settings(environment)
     in_files = {key for key, (origin, _) in settings.items() if origin not in ("environment", "default")}
-    unset = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
+    unset = {name: value for name, value in ours.items() if CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)

@@ -41,8 +41,15 @@ _CCACHE_COUNTERS = {
     "remote_storage_timeout": "failures",
 }
 
-_CCACHE = ("CCACHE_BASEDIR", "CCACHE_COMPILERCHECK", "CCACHE_NOHASHDIR", "CCACHE_SLOPPINESS")
-CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
+CCACHE_KEYS = {
+    "CCACHE_BASEDIR": "base_dir",
+    "CCACHE_COMPILERCHECK": "compiler_check",
+    "CCACHE_NOHASHDIR": "hash_dir",
+    "CCACHE_SLOPPINESS": "sloppiness",
+}
+"""ccache's variables that :func:`cache_variables` sets, with their names in its configuration file."""
+
+CACHE_VARIABLES = frozenset({*CCACHE_KEYS, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
 """All variables that :func:`cache_variables` sets."""
 
 
@@ -147,7 +154,7 @@ def cache_variables(
         # A build copies and unpacks files, so their times are meaningless; compare their content.
         # https://ccache.dev/manual/latest.html: base_dir, compiler_check, hash_dir, sloppiness
         values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
-        values_by_name = dict(zip(_CCACHE, values, strict=True))
+        values_by_name = dict(zip(CCACHE_KEYS, values, strict=True))
         if not is_plain(folders[0]):
             del values_by_name["CCACHE_BASEDIR"]
         return values_by_name

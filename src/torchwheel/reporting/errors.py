@@ -19,13 +19,8 @@ from types import FrameType
 from typing import NoReturn
 
 from torchwheel.reporting.masking import learn_secrets, mask
-from torchwheel.reporting.messages import read_messages, respell
+from torchwheel.reporting.messages import read_messages, read_plain_toml, respell
 from torchwheel.reporting.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 EXIT_FAILED = 1
 """The build failed."""
@@ -310,7 +305,7 @@ def traceback_wanted(config_settings: Mapping[str, object] | None) -> bool:
 def _project_traceback() -> object:
     """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
     try:
-        tools = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]
+        tools = read_plain_toml(Path("pyproject.toml"))["tool"]
         return tools["torchwheel"]["traceback"]
     except (OSError, ValueError, LookupError, TypeError):
         return False

@@ -7,7 +7,6 @@ Masked are values in a secret's place (the user in an address, a variable with T
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from fnmatch import translate
 from functools import cache
@@ -15,11 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-# Not by system.toml: it imports errors, which imports this module.
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from torchwheel.reporting.messages import read_plain_toml
 
 MASK = "***"
 
@@ -44,8 +39,7 @@ _learned: dict[str, None] = {}
 
 @cache
 def _secret_patterns(table: str, key: str) -> re.Pattern[str]:
-    with Path(__file__).with_name("masking.toml").open("rb") as stream:
-        names = tomllib.load(stream)[table][key]
+    names = read_plain_toml(Path(__file__).with_name("masking.toml"))[table][key]
     return re.compile("|".join(map(translate, names)))
 
 

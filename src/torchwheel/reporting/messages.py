@@ -25,7 +25,6 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-# Not by system.toml: it imports errors, which imports this module.
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -81,11 +80,14 @@ def number_fixes(fixes: Sequence[str]) -> str:
 @cache
 def read_messages() -> Mapping[str, Message]:
     rules = [
-        row for file in sorted(_RULES.glob("*.toml")) for row in _read_file(file)["rule"] if "what" in row
+        row
+        for file in sorted(_RULES.glob("*.toml"))
+        for row in read_plain_toml(file)["rule"]
+        if "what" in row
     ]
     entries = [(row["id"], row, _RULE_STATUS) for row in rules]
     for file in (_ROOT / FILE, *sorted(_ROOT.glob(f"*/{FILE}"))):
-        read = _read_file(file)
+        read = read_plain_toml(file)
         status = read.pop(_EXIT)
         entries += [(id, entry, status) for id, entry in read.items()]
     bases = {id: entry for id, entry, _ in entries if "what" in entry}
@@ -96,7 +98,8 @@ def read_messages() -> Mapping[str, Message]:
     }
 
 
-def _read_file(file: Path) -> dict[str, Any]:
+def read_plain_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file where :mod:`torchwheel.system.toml` cannot be imported, because it imports errors."""
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
