@@ -10,11 +10,10 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torchwheel.reporting.terminal import file_size, format_duration, format_estimate
 from torchwheel.system.files import atomic_write, open_file
@@ -196,23 +195,19 @@ def read_build_record(path: Path) -> BuildRecord | None:
             return None
         with open_file(path) as stream:
             document = json.load(stream)
-        return _parse_record(document) if document.pop("shape") == _SHAPE else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-
-
-def _parse_record(document: Mapping[str, Any]) -> BuildRecord:
-    """Parse a record of this user's own cache, which is written whole; other fields raise TypeError."""
-    return BuildRecord(
-        **{
-            **document,
+        if document.pop("shape") != _SHAPE:
+            return None
+        # This user's own cache, which is written whole; other fields raise TypeError.
+        parts = {
             "build": Build(**document["build"]),
             "running": tuple(Running(**one) for one in document["running"]),
             "steps": tuple(TimedStep(**one) for one in document["steps"]),
             "samples": tuple((when, memory) for when, memory in document["samples"]),
             "owner": tuple(document["owner"]),
         }
-    )
+        return BuildRecord(**{**document, **parts})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
 
 
 def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
