@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, clean_environment, log_of, make_tree, run, torchwheel
+from backend.builds import GENERATIONS, clean_environment, make_tree, run, torchwheel
 from extension.projects import Built
 
 pytestmark = pytest.mark.skipif(
@@ -219,14 +219,3 @@ def test_every_change_of_what_a_step_read_is_built(subject: Subject) -> None:
         assert "nothing has changed since" in subject.said
     else:
         assert "ninja: no work to do" in subject.said
-
-
-@pytest.mark.parametrize("subject", TREES, indirect=True)
-@pytest.mark.parametrize("damaged", ['{"made": [["a"]]}', "["])
-def test_a_record_that_cannot_be_read_is_none(subject: Subject, damaged: str) -> None:
-    """Of the variables that scripts name, of what the steps read, and of directives."""
-    root = log_of(subject.root / "cache").parent
-    records = ("named.json", "made-from.json", "directives.json")
-    for record in (path for name in records for path in root.rglob(name)):
-        record.write_text(damaged)
-    assert subject.build() == subject.state

@@ -118,39 +118,16 @@ NO_COMPILATION = "# a.o\ncalled_for_link\n"
 
 
 @pytest.mark.parametrize(
-    ("log", "use", "told"),
+    ("log", "use"),
     [
-        ("", CacheUse(), ["ccache: nothing was compiled"]),
-        (NO_COMPILATION, CacheUse(), ["ccache: nothing was compiled"]),
-        (
-            f"{HIT}{PREPROCESSED}{MISS}{NO_COMPILATION}",
-            CacheUse(2, 1),
-            ["ccache answered 2 of 3 compilations (66 %)"],
-        ),
-        (
-            "# a.cpp\nlocal_storage_write\nrecache\n",
-            CacheUse(0, 1),
-            ["ccache answered 0 of 1 compilations (0 %)"],
-        ),
-        (HIT * 1368, CacheUse(1368), ["ccache answered 1,368 of 1,368 compilations (100 %)"]),
-        (
-            f"{MISS}remote_storage_error\n{MISS}remote_storage_timeout\n",
-            CacheUse(0, 2, 2),
-            [
-                "ccache answered 0 of 2 compilations (0 %)",
-                "ccache's storage failed 2 times; what it lacked was compiled here",
-            ],
-        ),
+        ("", CacheUse()),
+        (NO_COMPILATION, CacheUse()),
+        (f"{HIT}{PREPROCESSED}{MISS}{NO_COMPILATION}", CacheUse(2, 1)),
+        ("# a.cpp\nlocal_storage_write\nrecache\n", CacheUse(0, 1)),
+        (f"{MISS}remote_storage_error\n{MISS}remote_storage_timeout\n", CacheUse(0, 2, 2)),
     ],
 )
-def test_the_log_of_statistics(
-    environment: dict[str, str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    log: str,
-    use: CacheUse,
-    told: list[str],
-) -> None:
+def test_the_log_of_statistics(environment: dict[str, str], tmp_path: Path, log: str, use: CacheUse) -> None:
     file = tmp_path / "build" / "ccache-stats.log"
     file.parent.mkdir()
     file.write_text(HIT, encoding="utf-8")
@@ -159,7 +136,6 @@ def test_the_log_of_statistics(
         assert ccache_use(file) == CacheUse()
         file.write_text(log, encoding="utf-8")
         assert ccache_use(file) == use
-    assert capsys.readouterr().out.splitlines() == [f"torchwheel: {line}" for line in told]
 
 
 def test_a_log_of_the_users_own_is_theirs(

@@ -57,33 +57,22 @@ def failure(plan: Plan, log: bytes) -> Problem:
 def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
     lines = [b"FAILED: torch/a.cpp.o", b"c++: fatal error: Killed signal terminated program cc1plus"]
     text = described(plan, b"\n".join([*lines, b"ninja: build stopped: subcommand failed."]))
-    assert text == (
-        f"{plan.tree.root}: {BACKEND}: the system killed cc1plus for lack of memory, at a.cpp  [inner-build-failed]\n"
-        "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
-        "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
-        f"Line 2 of {plan.folders.log}:\n"
-        "         c++: fatal error: Killed signal terminated program cc1plus\n"
-        "    fix: 1. build with half as many jobs: `-C jobs=…` (without it torchwheel computes them from the usable "
-        "memory)\n"
-        "         2. leave out what needs most: `-C disable=flash-attention`, or `-C env.FLASH_ATTENTION_MAX_JOBS=1` "
-        "(PyTorch 2.14), and nvcc's --threads, each of which takes that much again\n"
-        "         3. or add swap, and build again: finished objects are reused\n"
-        f"         to repeat the failed step alone: {NINJA} -v -C "
-        f"{shlex.quote(str(plan.folders.build))} torch/a.cpp.o"
-    )
+    first, why, quotation, *remedies = text.splitlines()
+    assert first.startswith(f"{plan.tree.root}: {BACKEND}: ")
+    assert first.endswith("  [inner-build-failed]")
+    assert why.endswith(f" Line 2 of {plan.folders.log}:")
+    assert quotation.strip() == lines[1].decode()
+    # Numbered, and then the command that repeats the step.
+    assert [line.split()[0] for line in remedies] == ["fix:", "2.", "3.", "to"]
+    assert remedies[-1].endswith(" torch/a.cpp.o")
 
 
 def test_a_failure_that_no_entry_knows_is_described_by_the_class_of_its_first_error(plan: Plan) -> None:
     text = described(plan, b"fine\na.cpp:3:5: error: nobody knows this\nfine\nb.cpp:1:1: error: nor that\n")
     first, why, quotation, *_ = text.splitlines()
-    assert first == (
-        f"{plan.tree.root}: {BACKEND}: a.cpp does not compile: nobody knows this  [inner-build-failed]"
-    )
-    assert why == (
-        "    why: This is in the source at line 3, not in your installation, unless the file belongs to a library "
-        f"whose version does not fit. Line 2 of {plan.folders.log}:"
-    )
-    assert quotation == "         a.cpp:3:5: error: nobody knows this"
+    assert first.startswith(f"{plan.tree.root}: {BACKEND}: a.cpp ")
+    assert why.endswith(f" Line 2 of {plan.folders.log}:")
+    assert quotation.strip() == "a.cpp:3:5: error: nobody knows this"
 
 
 def test_a_log_without_any_error_shows_its_last_lines(plan: Plan) -> None:

@@ -54,18 +54,9 @@ def machine(request: pytest.FixtureRequest, log: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("machine", [(2, KILLED)], indirect=True)
-def test_jobs_are_halved_until_they_fit(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_jobs_are_halved_until_they_fit(machine: Machine) -> None:
     assert with_fewer_jobs(machine.build, 9) == "torch.whl"
     assert machine.tried == [9, 4, 2]
-    killed = "the system killed cc1plus for lack of memory, at Sorting.cpp"
-    reason = f"{killed}; the kernel has ended 1 program for that reason"
-    assert capsys.readouterr().out.splitlines() == [
-        f"torchwheel: memory ran out with 9 jobs: {reason}",
-        "torchwheel: continuing with 4 jobs",
-        f"torchwheel: memory ran out with 4 jobs: {reason}",
-        "torchwheel: continuing with 2 jobs",
-        "torchwheel: done with 2 jobs; -C jobs=2 begins so the next time",
-    ]
 
 
 @pytest.mark.parametrize("machine", [(1, TOLD, False)], indirect=True)
