@@ -163,7 +163,7 @@ FIRST = {
 }
 
 
-TREES = [pytest.param(generation, marks=pytest.mark.long) for generation in GENERATIONS]
+TREES = [pytest.param("scikit-build-core", marks=pytest.mark.long)]
 
 
 @pytest.fixture(scope="module", params=[*TREES, "CMake extension"])
