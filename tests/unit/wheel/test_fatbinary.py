@@ -18,14 +18,10 @@ from torchwheel.wheel.contents import read_library
 from torchwheel.wheel.fatbinary import (
     CodeImage,
     ImageKind,
-    combine,
     is_code,
     read_code,
     read_fat_binaries,
 )
-
-REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
-WHY = "its layout is not the one that CUDA toolkits up to 13 write"
 
 
 def read(data: bytes, offset: int = 0) -> list[CodeImage]:
@@ -50,13 +46,12 @@ def test_files_of_code_for_amds_gpus_count_whatever_their_name(start: bytes) -> 
 
 
 def damage(data: bytes) -> str:
-    """What is said to be wrong with a fat binary."""
+    """Where a fat binary is damaged."""
     with pytest.raises(TorchwheelError) as caught:
         read(data)
     (problem,) = caught.value.problems
-    assert (problem.id, problem.remedy, problem.why) == ("damaged-fat-binary", REMEDY, WHY)
-    assert problem.origin == "lib.so"
-    return problem.what.removeprefix("the device code cannot be read: ")
+    assert (problem.id, problem.origin) == ("damaged-fat-binary", "lib.so")
+    return problem.what.partition("at byte ")[2].partition(",")[0]
 
 
 def test_every_kind_and_suffix_and_stored_sizes(samples: Any) -> None:
@@ -101,30 +96,20 @@ def test_an_unknown_kind_is_passed_over(samples: Any) -> None:
     assert [image.architecture.number for image in read(data)] == [75]
 
 
-def test_damage_is_described(samples: Any) -> None:
+def test_damage_is_found(samples: Any) -> None:
     entry = samples.Entry
     good = samples.fat_binary(entry(2, 75))
-    assert damage(b"\x7fELF" + good[4:]) == (
-        "at byte 0, a fat binary starts with 0xba55ed50, here is 0x464c457f"
+    header = (b"\x7fELF" + good[4:], good[:4] + b"\2" + good[5:], good[:6] + b"\4" + good[7:], good[:-1])
+    assert [damage(data) for data in header] == ["0"] * 4
+    assert damage(good + b"\x50\xed\x55\xba") == "88"
+    sizes = (good[:20] + b"\x20" + good[21:], good[:24] + b"\x10" + good[25:])
+    entries = (
+        entry(2, 9),
+        entry(2, 4_000_000),
+        entry(2, 120, 0x300000),
+        entry(2, 90, 0x8000, bytes(8), compressed_size=9),
     )
-    assert damage(good[:4] + b"\2" + good[5:]) == (
-        "at byte 0, the fat binary has version 2, known is version 1"
-    )
-    assert damage(good[:6] + b"\4" + good[7:]) == "at byte 0, a header of 4 bytes is too short"
-    assert damage(good[:-1]) == "at byte 0, 72 bytes of entries reach past the end of the section"
-    assert damage(good + b"\x50\xed\x55\xba") == "at byte 88, a header is cut off by the end of the section"
-    assert damage(good[:20] + b"\x20" + good[21:]) == "at byte 16, an entry of 32 + 8 bytes does not fit"
-    assert damage(good[:24] + b"\x10" + good[25:]) == "at byte 16, an entry of 64 + 16 bytes does not fit"
-    assert damage(samples.fat_binary(entry(2, 9))) == "at byte 16, 9 is no number of an architecture"
-    assert damage(samples.fat_binary(entry(2, 4_000_000))) == (
-        "at byte 16, 4000000 is no number of an architecture"
-    )
-    assert damage(samples.fat_binary(entry(2, 120, 0x300000))) == (
-        "at byte 16, sm_120 is marked as both `a` and `f`"
-    )
-    assert damage(samples.fat_binary(entry(2, 90, 0x8000, bytes(8), compressed_size=9))) == (
-        "at byte 16, 9 compressed bytes exceed 8 stored ones"
-    )
+    assert [damage(data) for data in (*sizes, *map(samples.fat_binary, entries))] == ["16"] * 6
 
 
 def test_a_file_that_ends_before_its_section(samples: Any) -> None:
@@ -186,12 +171,6 @@ def test_what_is_packed_is_read(
     assert [(image.kind, image.architecture.sm, image.stored_size) for image in read(data)] == expected
 
 
-def sass(number: str, count: int, size: int, relocatable: bool = False) -> CodeImage:
-    architecture = Architecture.from_dotted(number)
-    assert architecture is not None
-    return CodeImage(architecture, ImageKind.SASS, relocatable, count, size)
-
-
 def test_elf_and_pe_alike(samples: Any) -> None:
     entry = samples.Entry
     code = samples.fat_binary(entry(2, 90), entry(2, 120), entry(1, 120)) + samples.fat_binary(entry(2, 90))
@@ -215,11 +194,6 @@ def test_no_device_code(samples: Any, tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\n", encoding="utf-8")
     assert read_library("library", script).images == ()
     assert read_library("library", io.BytesIO(samples.library())).images == ()
-
-
-def test_combine_adds_up() -> None:
-    first, second = (sass("9.0", 2, 10), sass("12.0", 1, 4)), (sass("9.0", 1, 5), sass("9.0", 1, 1, True))
-    assert combine([*first, *second]) == (sass("9.0", 3, 15), sass("9.0", 1, 1, True), sass("12.0", 1, 4))
 
 
 def test_overlapping_sections_are_refused(samples: Any) -> None:
