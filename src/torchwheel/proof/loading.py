@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -66,20 +66,18 @@ class Lookup:
 
 def read_files(subject: Subject) -> dict[str, LoadedFile]:
     """Return the ELF and PE files of a wheel, or of an installed package, by path."""
-    return {file.path: file for file in _read_members(subject)}
-
-
-def _read_members(subject: Subject) -> Iterator[LoadedFile]:
-    allowance = Allowance()
+    allowance, found = Allowance(), {}
     with open_package(subject.path) as archive:
         for library in subject.contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
             if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):
                 with archive.unpacked(library.path) as stream:
-                    yield from _read_file(stream, library.path, subject, allowance)
+                    if file := _read_file(stream, library.path, subject, allowance):
+                        found[file.path] = file
+    return found
 
 
-def _read_file(stream: BinaryIO, member: str, subject: Subject, allowance: Allowance) -> Iterator[LoadedFile]:
+def _read_file(stream: BinaryIO, member: str, subject: Subject, allowance: Allowance) -> LoadedFile | None:
     file = BoundedFile.of(stream, f"{subject.path}: {member}", allowance)
     path = installed_path(member)
     match = MODULE.fullmatch(posixpath.basename(path))
@@ -89,13 +87,13 @@ def _read_file(stream: BinaryIO, member: str, subject: Subject, allowance: Allow
     linkage = find_linkage(file, symbols=False)
     if linkage is None:
         if not is_module:
-            return
+            return None
         linkage = Linkage(
             LibraryFormat.ELF, (), (), fault="it is neither a 64-bit little-endian ELF file nor PE"
         )
     here = posixpath.dirname(path)
     folders = (_resolve_entry(entry, here) for entry in linkage.search_path)
-    yield LoadedFile(member, path, linkage, is_module, tuple(dict.fromkeys(folders)))
+    return LoadedFile(member, path, linkage, is_module, tuple(dict.fromkeys(folders)))
 
 
 def _has_bytes(stream: BinaryIO, wanted: bytes) -> bool:

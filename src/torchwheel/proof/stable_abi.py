@@ -132,29 +132,28 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
         )
 
 
-def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
+def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> Iterator[Problem]:
     """Report PyTorch symbols of a module that are not in the stable ABI of a release."""
-    return (*_unstable_symbols(linkage.imports, origin), *_too_new(linkage.imports, requested, origin))
+    if found := dict.fromkeys(name for symbol in linkage.imports for name in unstable_names(symbol)):
+        yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
+    history = shim_functions()
+    used = [name for name in linkage.imports if name in history.since or name.startswith(_SHIM_PREFIX)]
+    lacking = [name for name in used if history.lacks(name, requested)]
+    if lacking:
+        releases = [history.since[name] for name in lacking if name in history.since]
+        known = len(releases) == len(lacking)
+        ask = f"ask for stable_abi = {max(releases, key=parse_numbers)!r}, or " if known else ""
+        values = {"requested": requested, "symbols": _with_release(lacking, history), "ask": ask}
+        yield Problem.of("outside-stable-abi/functions", origin=origin, **values)
 
 
-def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
+def limited_api_violations(linkage: Linkage, python: str, origin: str) -> Iterator[Problem]:
     """Report Python symbols of a module that are not in the stable ABI of a version."""
     history = python_symbols()
     used = [name for name in linkage.imports if name.startswith(_PYTHON_PREFIXES)]
-    lacking = [name for name in used if history.lacks(name, python)]
-    if not lacking:
-        return ()
-    return (
-        Problem.of(
-            "outside-limited-api", origin=origin, python=python, symbols=_with_release(lacking, history)
-        ),
-    )
-
-
-def _unstable_symbols(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
-    found = dict.fromkeys(name for symbol in symbols for name in unstable_names(symbol))
-    if found:
-        yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
+    if lacking := [name for name in used if history.lacks(name, python)]:
+        values = {"python": python, "symbols": _with_release(lacking, history)}
+        yield Problem.of("outside-limited-api", origin=origin, **values)
 
 
 def unstable_names(symbol: str) -> Iterator[str]:
@@ -167,27 +166,6 @@ def unstable_names(symbol: str) -> Iterator[str]:
         outermost = name.partition("::")[0] in unstable["namespaces"]
         if outermost and (is_own or not f"{name}::".startswith(tuple(f"{one}::" for one in header_only))):
             yield name
-
-
-def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Problem]:
-    history = shim_functions()
-    used = [name for name in symbols if name in history.since or name.startswith(_SHIM_PREFIX)]
-    lacking = [name for name in used if history.lacks(name, requested)]
-    if not lacking:
-        return
-    releases = [history.since[name] for name in lacking if name in history.since]
-    ask = (
-        f"ask for stable_abi = {max(releases, key=parse_numbers)!r}, or "
-        if len(releases) == len(lacking)
-        else ""
-    )
-    yield Problem.of(
-        "outside-stable-abi/functions",
-        origin=origin,
-        requested=requested,
-        symbols=_with_release(lacking, history),
-        ask=ask,
-    )
 
 
 def _with_release(names: Sequence[str], history: SymbolHistory) -> str:

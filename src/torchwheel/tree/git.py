@@ -157,7 +157,7 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
     Those with ``update = none`` are ignored: ``git submodule update --init --recursive`` leaves them empty.
     """
     return tuple(
-        sorted(str(below / path) for below, path in _find_submodules(root) if _is_empty(root / below / path))
+        sorted(str(below / path) for below, path in _find_submodules(root) if is_empty(root / below / path))
     )
 
 
@@ -191,7 +191,7 @@ def _is_replaced(root: Path, path: PurePosixPath) -> bool:
     return (run_git(root, "ls-files", "--stage", "--", path.as_posix()) or "").startswith("160000 ")
 
 
-def _is_empty(folder: Path) -> bool:
+def is_empty(folder: Path) -> bool:
     return not is_dir(folder) or not any(entry.name != ".git" for entry in folder.iterdir())
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import is_dir
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
-from torchwheel.tree.git import read_submodules
+from torchwheel.tree.git import is_empty, read_submodules
 from torchwheel.tree.read_tree import SubmoduleState, submodule_states
 
 _THIRD_PARTY = "third_party"
@@ -48,7 +47,7 @@ def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
     paths = {*urls, *licences, *_find_copied_folders(root)}
     found = []
     for path in sorted(paths):
-        if not (is_dir(root / path) and any(entry.name != ".git" for entry in (root / path).iterdir())):
+        if is_empty(root / path):
             continue
         folder, state = PurePosixPath(path).name, states.get(path, SubmoduleState())
         tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)

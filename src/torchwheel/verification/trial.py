@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,7 +155,7 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
         "capabilities": [gpu.compute_capability.dotted for gpu in gpus],
     }
     steps = _Steps(subject, log)
-    with steps.running():
+    try:
         run_streaming(
             # -I: neither the current folder nor PYTHONPATH may bring another copy of the package.
             [python, "-I", str(_PROBE), steps.mark, json.dumps(wanted)],
@@ -167,6 +166,8 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
             show=lambda _line: b"",
             limit=_STEPS_SECONDS,
         )
+    except ProcessFailed as failure:
+        steps.how = _ended_by(failure.code)
     yield from steps.checks(wanted, gpus, why)
 
 
@@ -180,7 +181,7 @@ class _Steps:
         self._log = log
         self._begun: list[str] = []
         self._ended: dict[str, dict[str, Any]] = {}
-        self._how = ""
+        self.how = ""
         self._start = log.stat().st_size if exists(log) else 0
 
     def read(self, line: str) -> None:
@@ -191,14 +192,6 @@ class _Steps:
                 self._ended[said["step"]] = said
             else:
                 self._begun.append(said["step"])
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Keep how it ended, where that was not well."""
-        try:
-            yield
-        except ProcessFailed as failure:
-            self._how = _ended_by(failure.code)
 
     def checks(self, wanted: Mapping[str, Any], gpus: Sequence[NamedGpu], why: str) -> Iterator[Check]:
         """Yield what the steps came to."""
@@ -262,7 +255,7 @@ class _Steps:
             return None
         if step in self._begun:
             last = _last_lines(self._log, self._start)
-            return Problem.of("step-failed/ended", origin=origin, step=spoken, how=self._how, last=last)
+            return Problem.of("step-failed/ended", origin=origin, step=spoken, how=self.how, last=last)
         before = self._begun[-1] if self._begun else "the interpreter"
         return Problem.of("step-failed/not-reached", origin=origin, step=spoken, before=before)
 
