@@ -141,11 +141,8 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
         sentence = judge_code((), gpu.compute_capability).sentence
         if any(library.amd_bytes for library in libraries):
             return Suitability(gpu, HowItRuns.NO, True, (), f"{sentence}; it holds {AMD_CODE}", ())
-        if all_needed:
-            return Suitability(gpu, HowItRuns.NO, True, (), sentence, ())
-        return Suitability(
-            gpu, HowItRuns.NO, False, (), f"{sentence}, but it may compile some, as Triton does", ()
-        )
+        sentence += "" if all_needed else ", but it may compile some, as Triton does"
+        return Suitability(gpu, HowItRuns.NO, all_needed, (), sentence, ())
     running = [part for part in needed if part.runs]
     failing = [part for part in needed if not part.runs]
     doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.compute_capability))

@@ -97,59 +97,50 @@ def _wheel_component(contents: WheelContents, source: Mapping[str, Any]) -> Comp
     metadata = parse_metadata_text(contents.metadata.raw)
     stated = [*metadata.values("License-Expression"), *metadata.values("License")]
     facts = {f"torchwheel:source:{name}": source.get(name) for name in ("version", "release_tag", "dirty")}
-    return {
-        "type": "library",
-        "bom-ref": _ROOT,
-        "name": contents.name,
-        "version": contents.version,
-        "purl": _python_package(contents.name, contents.version),
+    return _component(
+        _ROOT,
+        contents.name,
+        contents.version,
+        _python_package(contents.name, contents.version),
         **_make_licences(next(iter(stated), None)),
         **_commit_reference(source.get("commit"), ""),
-        "properties": [
+        properties=[
             {"name": name, "value": value if isinstance(value, str) else str(value).lower()}
             for name, value in facts.items()
             if value is not None
         ],
-    }
+    )
 
 
 def _library_component(library: VendoredLibrary) -> Component:
     url = _public_address(library.url)
-    version = library.version or library.commit
-    return {
-        "type": "library",
-        "bom-ref": library.path,
-        "name": library.name,
-        **({"version": version} if version else {}),
-        "purl": _source_package(library, url),
+    return _component(
+        library.path,
+        library.name,
+        library.version or library.commit,
+        _source_package(library, url),
         **_make_licences(library.licence),
         **_commit_reference(library.commit, url),
         **({"externalReferences": [{"type": "vcs", "url": url}]} if url else {}),
-        "properties": [{"name": "torchwheel:path", "value": library.path}],
-    }
+        properties=[{"name": "torchwheel:path", "value": library.path}],
+    )
 
 
 def _toolkit_package(package: ToolkitPackage) -> Component:
     purl = _python_package(package.name, package.version) if package.is_from_pypi else None
-    return {
-        "type": "library",
-        "bom-ref": f"cuda/{package.name}",
-        "name": package.name,
-        "version": package.version,
-        "supplier": {"name": "NVIDIA"},
-        **({"purl": purl} if purl else {}),
-    }
+    maker = {"name": "NVIDIA"}
+    return _component(f"cuda/{package.name}", package.name, package.version, purl, supplier=maker)
 
 
 def _torch_component(plan: Mapping[str, Any]) -> Iterator[Component]:
     if version := plan.get("extensions", {}).get("torch", {}).get("version"):
-        yield {
-            "type": "library",
-            "bom-ref": "torch",
-            "name": "torch",
-            "version": version,
-            "purl": _python_package("torch", version),
-        }
+        yield _component("torch", "torch", version, _python_package("torch", version))
+
+
+def _component(reference: str, name: str, version: str | None, purl: str | None, **more: Any) -> Component:
+    known = {"version": version, "purl": purl}
+    stated = {key: value for key, value in known.items() if value}
+    return {"type": "library", "bom-ref": reference, "name": name, **stated, **more}
 
 
 def _tool_components(contents: WheelContents, chain: Mapping[str, Any]) -> Iterator[Component]:

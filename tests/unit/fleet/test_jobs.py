@@ -105,15 +105,6 @@ def test_one_plan_is_one_job(checkout: Path) -> None:
     assert left(found) == {"same-plan": "rtx5080 on linux_x86_64, Python 3.12"}
 
 
-def test_an_old_pytorch_takes_an_older_cuda(checkout: Path) -> None:
-    (checkout / "version.txt").write_text("2.6.0a0\n")
-    found = fleet(checkout, targets=("h100", "rtx5070"), platforms=(LINUX,))
-    assert [(job.cuda, job.image) for job in found.jobs] == [
-        ("12.4", "nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04"),
-        ("12.8", "nvidia/cuda:12.8.1-cudnn-devel-ubuntu22.04"),
-    ]
-
-
 def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path) -> None:
     found = fleet(checkout, targets=("h100",), settings={"cuda": "13.3"})
     assert [(job.cuda, job.cuda_from, job.image) for job in found.jobs] == [("13.3", "pypi", "ubuntu:22.04")]

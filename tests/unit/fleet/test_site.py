@@ -95,15 +95,6 @@ def test_each_label_has_an_index(tmp_path: Path) -> None:
     assert json.loads((root / "index.json").read_bytes())["projects"] == [{"name": "torch"}]
 
 
-def test_a_label_is_pinned(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    fleet_of(tmp_path / "dist")
-    old = SiteRecipe("2.13.0+cu130.sm120").write(tmp_path / "dist")
-    update(site, tmp_path / "dist")
-    assert (site / "cu130.sm120/constraints.txt").read_text() == "torch==2.14.1+cu130.sm120\n"
-    assert (site / "cu130.sm120/simple/torch" / old.name).is_file()
-
-
 def test_only_what_changed_is_written(tmp_path: Path) -> None:
     site, dist = tmp_path / "site", tmp_path / "dist"
     fleet_of(dist)

@@ -66,14 +66,6 @@ def test_more_than_any_machine_has(nvidia_smi: MakeSmi) -> None:
     )
 
 
-def test_a_gpu_that_the_catalogue_does_not_have(nvidia_smi: MakeSmi) -> None:
-    environment = nvidia_smi({"name,compute_cap": "0|NVIDIA Graphics Device, 12.0\nTesla K80, 3.7"})
-    assert detect_gpus(environment) == (
-        NamedGpu("NVIDIA Graphics Device", Architecture(12, 0)),
-        NamedGpu("Tesla K80", Architecture(3, 7)),
-    )
-
-
 @pytest.mark.parametrize("capability", ["8.7", "[N/A]", "[Not Supported]"])
 def test_jetson(nvidia_smi: MakeSmi, capability: str) -> None:
     environment = nvidia_smi({"name,compute_cap": f"0|Orin (nvgpu), {capability}"})

@@ -96,21 +96,6 @@ def test_nvidias_table_of_families(target: str, kind: str) -> None:
     assert runs_on == FAMILIES[target] | renamed
 
 
-@pytest.mark.parametrize(
-    ("wheel", "capability", "how"),
-    [
-        ("7.5 8.0 8.6 9.0 10.0 12.0", "12.1", "minor-version"),
-        ("7.5 8.0 8.6 9.0 10.0 12.0", "8.9", "minor-version"),
-        ("7.5 8.0 8.6 9.0 10.0 12.0", "7.0", "no"),
-        ("5.0 6.0 7.0 7.5 8.0 8.6 9.0+PTX", "12.0", "ptx-jit"),
-        ("10.0f 10.3 12.0+PTX", "10.3", "native"),
-        ("10.0 10.0f", "10.3", "family"),
-    ],
-)
-def test_the_best_of_several_counts(wheel: str, capability: str, how: str) -> None:
-    assert answer(wheel, capability) == how
-
-
 def test_a_gpu_needs_no_suffix() -> None:
     code = CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False)
     assert judge_code([code], Architecture(9, 0, "a")).how is HowItRuns.NATIVE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,11 +44,3 @@ def problem_of(data: bytes) -> Problem:
 )
 def test_other_formats(data: bytes) -> None:
     assert problem_of(data) == Problem.of("unknown-library-format", origin="lib")
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        read_linkage(tmp_path / "none.so")
-    assert [(p.id, p.origin) for p in caught.value.problems] == [
-        ("unreadable-file", str(tmp_path / "none.so"))
-    ]
