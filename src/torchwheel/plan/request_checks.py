@@ -52,6 +52,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
         wheel_problems(settings, tree),
+        _another_platform(settings, host),
     )
     yield from map(error, chain(*problems))
     yield from _check_ambient(settings)
@@ -125,6 +126,19 @@ def _partial_wheel(settings: Settings) -> Iterator[Problem]:
         yield Problem.of(
             "partial-build/option", origin=setting.origin, option=name, value=setting.text, makes=option.makes
         )
+
+
+def _another_platform(settings: Settings, host: Host) -> Iterator[Problem]:
+    """Report a cross build, which would take hours: the wheel's tags and its compilers are this platform's."""
+    for option, own in (("CMAKE_SYSTEM_NAME", host.system), ("CMAKE_SYSTEM_PROCESSOR", host.machine)):
+        setting = settings.defines.get(option)
+        if setting is not None and _machine(setting.text) != _machine(own):
+            values = {"option": option, "value": setting.text, "platform": host.platform_tag}
+            yield Problem.of("another-platform", origin=setting.origin, **values)
+
+
+def _machine(name: str) -> str:
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name.lower())
 
 
 def _unread_name(settings: Settings, tree: Tree) -> Iterator[Problem]:

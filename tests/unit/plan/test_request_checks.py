@@ -395,3 +395,19 @@ def test_a_cache_folder_that_others_can_write_to() -> None:
     assert [*shared_cache(""), *shared_cache(writers)] == [
         error(Problem.of("cache-not-private", writers=writers))
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "refused"),
+    [
+        ("CMAKE_SYSTEM_PROCESSOR", "aarch64", True),
+        ("CMAKE_SYSTEM_NAME", "Windows", True),
+        ("CMAKE_SYSTEM_PROCESSOR", "AMD64", False),
+        ("CMAKE_SYSTEM_NAME", "Linux", False),
+    ],
+)
+def test_a_cross_build_has_no_name(plan: Planner, option: str, value: str, refused: bool) -> None:
+    for asked in ({f"define.{option}": value}, {}):
+        environment = {} if asked else {option: value}
+        made = plan({"target": "cpu", "package-version": "2.14.1"} | asked, environment=environment)
+        assert [one.id for one in made.errors] == (["another-platform"] if refused else [])
