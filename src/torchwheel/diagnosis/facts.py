@@ -141,9 +141,9 @@ def tool_hints(lines: Iterable[str]) -> Iterator[str]:
 
 def _with_variables(text: str) -> str:
     """Name the variables that any build reads in place of torchwheel's settings; empty if there are none."""
+    text = _ASIDE.sub("", text)
     if re.search(r"`torchwheel (?!inspect|toolkits|explain)", text):
         return ""
-    text = _ASIDE.sub("", text)
     named = [_variable(match[1], match[2] or "") for match in _SETTING.finditer(text)]
     return "" if not all(named) else _SETTING.sub(lambda _found: named.pop(0), text)
 
