@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import chain, pairwise
 from typing import BinaryIO
@@ -115,25 +115,18 @@ def _strip_escapes(block: bytes) -> bytes:
 
 
 @dataclass
-class KnownFrames:
-    """What precedes the lines read so far."""
-
-    frames: Frames = ()
-
-
-@dataclass(frozen=True)
 class Window:
     """A block of whole lines with its context.
 
     Attributes:
-        known: the frames of the lines before, which this block's lines may change.
+        known: the frames of the lines read so far.
     """
 
     before: bytes
     block: bytes
     after: bytes
     first_line: int
-    known: KnownFrames = field(default_factory=KnownFrames)
+    known: Frames = ()
 
     @cached_property
     def frames(self) -> Frames:
@@ -141,8 +134,8 @@ class Window:
         lines = self.block.split(b"\n")
         sample = lines[:: max(1, len(lines) // SAMPLE_LINES)]
         texts = [_plain_text(line[:LONGEST_TEXT]) for line in sample]
-        self.known.frames = learn_frames(texts, self.known.frames)
-        return self.known.frames
+        self.known = learn_frames(texts, self.known)
+        return self.known
 
     def tail(self, lines: int) -> tuple[tuple[str, LogLine], ...]:
         """Return the last lines of the log, each after its whole text; none before its last block."""
@@ -177,10 +170,12 @@ class Window:
 
 def read_windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """Yield each block with the ends of its neighbours."""
-    before, line, known = b"", 1, KnownFrames()
+    window = Window(b"", b"", b"", 1)
     for block, after in pairwise(chain(blocks, [b""])):
-        yield Window(before, block, after[:MARGIN_BYTES], line, known)
-        before, line = _whole_lines_at_end(before + block), line + block.count(b"\n")
+        before = _whole_lines_at_end(window.before + window.block)
+        line = window.first_line + window.block.count(b"\n")
+        window = Window(before, block, after[:MARGIN_BYTES], line, window.known)
+        yield window
 
 
 def _whole_lines_at_end(text: bytes) -> bytes:

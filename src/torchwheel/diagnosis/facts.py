@@ -35,8 +35,11 @@ _NOTHING = re.compile(r" \(\)|; (?=\))")
 _SETTING = re.compile(r"-C ([a-z][\w.-]*)(?:=(\"[^\"]*\"|[^`\s]*))?")
 _ASIDE = re.compile(r" \([^()]*\btorchwheel\b[^()]*\)")
 _VARIABLES = {
+    "env": "{name}",
+    "define": "CMAKE_ARGS=-D{name}",
     "jobs": "MAX_JOBS",
     "arch": "TORCH_CUDA_ARCH_LIST",
+    "target": "TORCH_CUDA_ARCH_LIST",
     "cuda-path": "CUDA_HOME",
     "build-type": "CMAKE_BUILD_TYPE",
     "package-version": "PYTORCH_BUILD_VERSION",
@@ -150,10 +153,6 @@ def _with_variables(text: str) -> str:
 
 def _variable(key: str, value: str) -> str:
     kind, _, name = key.partition(".")
-    if kind == "env":
-        return f"{name}={value}"
-    if kind == "define":
-        return f"CMAKE_ARGS=-D{name}={value}"
     if key in ("disable", "enable"):
         names = (one.upper().replace("-", "_") for one in value.split(","))
         return " ".join(f"USE_{name}={int(key == 'enable')}" for name in names)
@@ -161,5 +160,5 @@ def _variable(key: str, value: str) -> str:
         return "USE_CUDA=0"
     if key == "target":
         gpu = read_gpus().find(value)
-        return f"TORCH_CUDA_ARCH_LIST={gpu.compute_capability if gpu else '…'}"
-    return f"{_VARIABLES[key]}={value}" if key in _VARIABLES else ""
+        value = str(gpu.compute_capability) if gpu else "…"
+    return f"{_VARIABLES[kind].format(name=name)}={value}" if kind in _VARIABLES else ""

@@ -41,6 +41,7 @@ _FAILURE = re.compile(r"(?i:error|fatal|fail|killed|warning|traceback|abort|unde
 _PROGRESS = re.compile(r"\[ *\d+(?:/\d+|%)\]")
 _MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "text", "line", "body")
 _DIGITS, _WORD, _BLANK = "0", "a", " "
+_REGEXES = {_DIGITS: r"[^\W\d]*\d\w*", _WORD: r"[^\W\d]+", _BLANK: r"\s+"}
 
 
 _Shape = tuple[str, ...]
@@ -178,7 +179,7 @@ def _is_part_of_messages(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
 
 def _compile(shape: _Shape, lines: Sequence[str]) -> re.Pattern[str]:
     """Make the expression; blanks at its end are as many as nearly all lines have: the rest is indentation."""
-    parts = [_as_regex(one) for one in shape]
+    parts = [_REGEXES.get(token) or re.escape(token) for token in shape]
     if not shape[-1].isspace():
         return re.compile("".join(parts))
     head, is_closed = re.compile("".join(parts[:-1])), shape[-2] in {*_ENDS, "\t"}
@@ -191,14 +192,6 @@ def _compile(shape: _Shape, lines: Sequence[str]) -> re.Pattern[str]:
     )
     fewest = blanks[len(blanks) // _RARE] if blanks else 1
     return re.compile(f"{head.pattern}(?:\\s{{{fewest}}}|\\s*$)")
-
-
-def _as_regex(token: str) -> str:
-    if token == _DIGITS:
-        return r"[^\W\d]*\d\w*"
-    if token == _WORD:
-        return r"[^\W\d]+"
-    return r"\s+" if token == _BLANK else re.escape(token)
 
 
 def _json_message(text: str) -> str:

@@ -38,7 +38,7 @@ from torchwheel.system.toml import read_toml, shipped_toml
 Lines = Callable[[], Sequence[str]]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_WORDS = _FOLDER / "words.toml"
+_WORDS, _HEADERS = _FOLDER / "words.toml", _FOLDER / "headers.toml"
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
@@ -184,9 +184,7 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
             continue
         if form.following and not captures.get(form.following):
             below = _message_below(after())
-            captures[form.following] = (
-                below if form.following == "message" else _unquote_name(below.split("  ")[0])
-            )
+            captures[form.following] = below if form.following == "message" else _unquote_name(below)
         for name, other, describe in _DESCRIBED:
             if name in captures:
                 captures[other] = describe(captures[name])
@@ -260,13 +258,8 @@ def _describe_package(kind: str, name: str, general: str) -> str:
 def included_by(name: str, space: str) -> str:
     """Name the header that declares a name; empty if the table does not have it."""
     # The C library's names are in no namespace, or in std.
-    rows = (row for row in _includes() if row.get("space", "std") == (space or "std"))
+    rows = (row for row in shipped_toml(_HEADERS)["include"] if row.get("space", "std") == (space or "std"))
     return next((row["header"] for row in rows if re.fullmatch(row["regex"], name)), "")
-
-
-def _includes() -> Sequence[Mapping[str, str]]:
-    rows: Sequence[Mapping[str, str]] = shipped_toml(_FOLDER / "headers.toml")["include"]
-    return rows
 
 
 def symbol_owner(symbol: str) -> str:
@@ -315,11 +308,8 @@ def _read_form(row: Mapping[str, Any]) -> Form:
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    words = {
-        "Q": QUOTES,
-        "CNAME": "|".join(row["regex"] for row in _includes() if "space" not in row),
-        **read_words(),
-    }
+    names = (row["regex"] for row in shipped_toml(_HEADERS)["include"] if "space" not in row)
+    words = {"Q": QUOTES, "CNAME": "|".join(names), **read_words()}
     return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 
@@ -348,6 +338,7 @@ def _read_details(regex: re.Pattern[str], around: Sequence[str]) -> dict[str, st
 
 def _unquote_name(name: str) -> str:
     """Unquote a name on a separate line, which may end with a full stop."""
+    name = name.partition("  ")[0]
     return name.rstrip(".").strip(QUOTES) if name.strip(".")[:1] in QUOTES else name
 
 

@@ -18,9 +18,13 @@ QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d
 _WORDS = Path(__file__).with_name("grammar") / "words.toml"
 # The entries of words.toml whose alternatives are only translations.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS", "ENOSPC")
-_TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in QUOTES if not one.isascii()), "'"))
-_FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
-_BLANKS = re.compile(r"[\u00a0\u202f\u2009]")
+_TYPOGRAPHIC = {
+    **{ord(one): "'" for one in QUOTES if not one.isascii()},
+    **dict.fromkeys((0xA0, 0x202F, 0x2009), " "),
+    0xFF1A: ": ",
+    0xFF0C: ", ",
+    0xFF1B: "; ",
+}
 _FRENCH_COLON = re.compile(r"(?<=\S) :(?=\s|$)")
 _IN_GUILLEMETS = re.compile(r"«([^«»]*)»")
 
@@ -41,10 +45,9 @@ def normalise_line(text: str) -> str:
 def _plain_typography(text: str) -> str:
     if text.isascii():
         return text
-    text = _BLANKS.sub(" ", text).translate(_FULL_WIDTH)
     if "«" in text.partition("»")[0]:  # German uses them the other way round.
         text = _IN_GUILLEMETS.sub(lambda match: f"«{match[1].strip()}»", text)
-    return _FRENCH_COLON.sub(":", text).translate(_TYPOGRAPHIC)
+    return _FRENCH_COLON.sub(":", text.translate(_TYPOGRAPHIC))
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain, takewhile, zip_longest
+from itertools import chain, dropwhile, takewhile, zip_longest
 from pathlib import Path
 
 from torchwheel.diagnosis.causes import STEP_LINES
@@ -39,6 +39,7 @@ _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
 _LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent")
 _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
     r"|^\S+:\d+: \w*Warning: |^Exception ignored in|\bfalling back (?:to|on)\b"
@@ -83,14 +84,10 @@ class Place:
         texts, own = tuple(line.text for line in around), self.number - around[0].number
         return texts[:own][::-1], texts[own + 1 :]
 
-    @cached_property
-    def _nearby(self) -> tuple[str, ...]:
-        pairs = chain.from_iterable(zip_longest(*self._texts))
-        return (self.text, *(line for line in pairs if line is not None))
-
     def nearby(self) -> tuple[str, ...]:
         """The lines around, the nearest first."""
-        return self._nearby
+        pairs = chain.from_iterable(zip_longest(*self._texts))
+        return (self.text, *(line for line in pairs if line is not None))
 
     def after(self) -> tuple[str, ...]:
         return self._texts[1][:BELOW_LINES]
@@ -126,12 +123,8 @@ class Place:
         told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
         if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
             return True
-        lines = iter(above)
-        outer = next(filter(self._is_head_of_traceback, lines), "")
-        return "Traceback" in outer and _WARNS.search(next(lines, "")) is not None
-
-    def _is_head_of_traceback(self, line: str) -> bool:
-        return line.lstrip().startswith("Traceback (most recent") or self._is_as_far_left(line)
+        lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
+        return "Traceback" in next(lines, "") and _WARNS.search(next(lines, "")) is not None
 
     @cached_property
     def is_probe(self) -> bool:
@@ -146,13 +139,12 @@ class Place:
             comes_first: whether the line that reports the failure stands before the step's output.
         """
         above, below = self._texts
-        if any(_END_OF_OUTPUT in line for line in below):
-            lines: Iterable[str] = reversed(list(takewhile(lambda line: _END_OF_OUTPUT not in line, below)))
-        elif comes_first:
-            lines = reversed(list(takewhile(lambda line: not _is_stop(line), below)))
-        else:
-            lines = above
-        return next((line.strip() for line in lines if line.strip() and not _is_stop(line)), "")
+        ends = [number for number, line in enumerate(below) if _END_OF_OUTPUT in line]
+        if ends or comes_first:
+            above = tuple(below[: ends[0]] if ends else takewhile(lambda line: not _is_stop(line), below))[
+                ::-1
+            ]
+        return next((line.strip() for line in above if line.strip() and not _is_stop(line)), "")
 
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; the whole message if CMake wrote it."""

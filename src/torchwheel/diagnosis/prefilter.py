@@ -20,7 +20,7 @@ class Hit:
     start: int
     end: int
     position: int
-    needles: tuple[str, ...]
+    needles: list[str]
 
 
 class Prefilter:
@@ -42,13 +42,11 @@ class Prefilter:
         Args:
             only: the needles to search for; empty for all.
         """
-        found: dict[int, tuple[int, int, list[str]]] = {}
+        found: dict[int, Hit] = {}
         for needle in only or self._possible_needles(block):
             for start, position, end in _lines_with(block, needle.encode()):
-                found.setdefault(start, (end, position, []))[2].append(needle)
-        for start in sorted(found):
-            end, position, needles = found[start]
-            yield Hit(start, end, position, tuple(needles))
+                found.setdefault(start, Hit(start, end, position, [])).needles.append(needle)
+        yield from (found[start] for start in sorted(found))
 
     def _possible_needles(self, block: bytes) -> list[str]:
         """The needles that the block may contain."""

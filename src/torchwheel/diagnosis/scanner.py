@@ -153,11 +153,14 @@ class _Scan:
     def _heed_verdict(self, place: Place) -> None:
         """Drop earlier findings after a successful build, unless it was one of several packages."""
         if settled := settles(place.text, place.hit.needles):
-            rest = _Found() if settled == "all" else self._found.after_success()
-            self._settled, self._found = self._found, rest
+            # A build settles no failures in use.
+            phases = () if settled == "all" else (Phase.IMPORT, Phase.RUNTIME)
+            rest = {key: one for key, one in self._found.events.items() if one.entry.phase in phases}
+            self._settled, self._found = self._found, _Found(rest)
             self._success_line = place.number
         if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
-            self._found = self._settled.merged_with(self._found)
+            events = {**self._found.events, **self._settled.events}
+            self._found = _Found(events, [*self._settled.stops, *self._found.stops])
 
     def _process(self, place: Place) -> bool:
         """Look for entries and classes in a line; return whether there was room for it."""
@@ -241,7 +244,7 @@ class _Scan:
                 place.line,
                 place.excerpt(),
                 count=1,
-                effect=_judge_effect(place, found.form, is_known=entry.rank > 0),
+                effect=_judge_effect(place, found.form),
                 goes_on=place.goes_on,
                 message=place.message.numbers if place.message else None,
             )
@@ -275,12 +278,8 @@ class _Scan:
         )
 
 
-def _judge_effect(place: Place, form: Form, *, is_known: bool) -> Effect:
-    """Judge a line.
-
-    Args:
-        is_known: whether it is of an entry of the catalogue, not of a class of errors.
-    """
+def _judge_effect(place: Place, form: Form) -> Effect:
+    is_known = read_causes()[form.id].rank > 0
     if form.role is Role.STOPPED:
         return Effect.STOPPED
     is_noted = is_status(place.text) or place.is_of_warning
@@ -344,11 +343,3 @@ class _Found:
             return False
         self.events[key] = replace(known, count=known.count + 1)
         return True
-
-    def after_success(self) -> _Found:
-        """The findings that remain after a successful build: failures in use, not of the build."""
-        in_use = Phase.IMPORT, Phase.RUNTIME
-        return _Found({key: one for key, one in self.events.items() if one.entry.phase in in_use})
-
-    def merged_with(self, later: _Found) -> _Found:
-        return _Found({**later.events, **self.events}, [*self.stops, *later.stops])

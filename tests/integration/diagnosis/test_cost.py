@@ -116,7 +116,7 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
         found = [
             (line.start(), line.end(), held)
             for line in re.finditer(rb"[^\n]+", block)
-            if (held := tuple(one for one in sorted(needles) if one.encode() in line[0]))
+            if (held := [one for one in sorted(needles) if one.encode() in line[0]])
         ]
         assert [(hit.start, hit.end, hit.needles) for hit in search.find_hits(block)] == found
     assert b"aten" in search._without_needles
