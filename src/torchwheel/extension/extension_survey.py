@@ -112,7 +112,7 @@ def plan_extensions(
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
     """
     torch = project.torch
-    cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
+    cuda = project.builds_cuda and any(extension.uses_cuda for extension in extensions)
     selection = extension_toolkit(project, extensions, install=install) if cuda else None
     if selection and selection.to_install:
         selection = replace(selection, there=True)

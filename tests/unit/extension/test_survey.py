@@ -89,6 +89,14 @@ def test_kernels_that_are_left_out_as_a_skipped_check_lets_pass_are_in_the_plan(
     )
 
 
+def test_a_cuda_extension_for_the_cpu_takes_no_toolkit(project: Path) -> None:
+    """It was labelled for CUDA, and a toolkit was installed for it."""
+    request = BuildRequest(project, {"target": "cpu"}, {"PATH": "/usr/bin:/bin"})
+    extension = Extension(name="k", sources=("k.cpp",), cuda=True)
+    plan = plan_extensions(read_extension_project(request), [extension])
+    assert (plan.inputs.selection, record_of(plan).local_version) == (None, "cpu.torch2.14")
+
+
 def test_with_a_target_pytorchs_device_code_is_not_looked_at(project: Path) -> None:
     inputs = read(project, TORCHWHEEL_ARCH="8.0")
     assert inputs.torch_architectures is None
