@@ -126,8 +126,8 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     if chosen is None:
         torch = inputs.torch
         id = "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension"
-        # A PyTorch without CUDA has none for any target, and is reported itself.
-        if torch.cuda is not None:
+        # A PyTorch without CUDA has none for any target, and is reported itself, as the CPU is.
+        if torch.cuda is not None and not inputs.project.settings.is_cpu:
             findings.append(SharedFinding.of(Severity.ERROR, id, torch=torch.version, root=torch.root))
         return planned, findings
     architectures = ArchitectureList.union(

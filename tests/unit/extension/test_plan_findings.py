@@ -27,7 +27,7 @@ TARGET = {"target": "rtx5070"}
         (KERNEL, {"torch": cpu_torch(), "toolkit": None, "config": {}, "torch_architectures": None},
          ["torch-without-cuda"]),
         (KERNEL, {"torch": ROCM, "toolkit": None}, ["torch-for-rocm"]),
-        (KERNEL, {"config": {"target": "cpu"}}, ["cpu-target-with-cuda-sources"]),
+        (KERNEL, {"config": {"target": "cpu"}, "torch_architectures": None}, ["cpu-target-with-cuda-sources"]),
         # setuptools links it; deepspeed has such modules for what a machine does not support.
         (replace(PLAIN, sources=()), {}, []),
         (PLAIN, {"host": replace(LINUX, compilers=())}, ["no-host-compiler"]),
