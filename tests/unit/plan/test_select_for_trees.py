@@ -45,76 +45,54 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
     assert selected(inputs) == Selection(named, Layer.CONFIG, "-C cuda-path")
 
 
-def test_a_named_toolkit_is_not_replaced_by_one_that_fits(plan: Planner, here: Host) -> None:
-    refused = plan(
-        {**RTX5070, "cuda-path": "/opt/cuda-12.4"},
-        host=here,
-        named=toolkit("12.4", "/opt/cuda-12.4"),
-        toolkits=[toolkit("13.0")],
-    )
-    assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
-    assert errors(refused) == [
-        said(
-            "error: toolkit-outside-range", "-C cuda-path", "/opt/cuda-12.4", ">=12.8", "overlays/sm120.toml"
+@pytest.mark.parametrize(
+    ("config", "version", "least", "found"),
+    [
+        (
+            {"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0"},
+            "2.14.1",
+            "12.0",
+            ["toolkit-lacks-architecture"] * 2,
         ),
-        said(
-            "error: toolkit-lacks-architecture",
-            "-C cuda-path … /opt/cuda-12.4 … 12.0 … sm_120 is compiled by CUDA 12.8 and later",
+        ({"target": "t4", "cuda-path": "/opt/cuda-11.8"}, "2.14.1", "12.0", ["toolkit-too-old"]),
+        # A tree that does not say is judged by its release.
+        ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", []),
+        ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", None, ["toolkit-too-old"]),
+        ({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, "2.2.0", "11.0", ["toolkit-too-new"]),
+        (
+            {"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"},
+            "2.14.1",
+            "12.0",
+            ["toolkit-outside-range", "toolkit-lacks-architecture"],
         ),
-    ]
+        ({"target": "t4", "cuda": "<12"}, "2.14.1", "12.0", ["no-release-fits"]),
+        ({"arch": "12.0"}, "2.2.0", "11.0", ["tree-lacks-architecture", "no-release-fits"]),
+        ({"arch": "5.0;11.0"}, "2.14.1", "12.0", ["no-release-compiles"]),
+    ],
+)
+def test_toolkits_that_are_refused(
+    plan: Planner,
+    modern_tree: Tree,
+    config: dict[str, str],
+    version: str,
+    least: str | None,
+    found: list[str],
+) -> None:
+    made = plan(config, tree=replace(modern_tree, version_text=version, minimum_cuda=least))
+    assert [one.id for one in made.errors] == found
+    # A named one is not replaced by one that fits.
+    assert (made.toolkit is not None) is ("cuda-path" in config)
 
 
-def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> None:
-    mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "package-version": "2.14.1"})
-    assert errors(mixed) == [
-        said(
-            "error: toolkit-lacks-architecture",
-            "-C cuda-path … /opt/cuda-13.0 … 6.1 … sm_61 is compiled by CUDA 11.0 to 12.9",
-        ),
-        said(
-            "error: toolkit-lacks-architecture",
-            "-C cuda-path … /opt/cuda-13.0 … 7.0 … sm_70 is compiled by CUDA 11.0 to 12.9",
-        ),
-    ]
+def test_no_release_for_the_platform(plan: Planner) -> None:
+    mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
+    assert [one.id for one in plan({"target": "t4"}, host=mac).errors] == ["no-cuda-for-platform"]
 
 
 def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
     runtime = toolkit("13.0", "/venv/nvidia/cu13", nvcc=None)
     refused = plan({**RTX5070, "cuda-path": "/venv/nvidia/cu13"}, named=runtime)
     assert errors(refused) == [said("error: toolkit-without-nvcc", "-C cuda-path", "/venv/nvidia/cu13")]
-
-
-def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tree: Tree) -> None:
-    assert modern_tree.minimum_cuda == "12.0"
-    old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
-    assert errors(old) == [
-        said(
-            "error: toolkit-too-old", "-C cuda-path … /opt/cuda-11.8 … PyTorch 2.14.1a0 … CUDA 12.0 or later"
-        )
-    ]
-
-
-def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern_tree: Tree) -> None:
-    silent = replace(modern_tree, minimum_cuda=None)
-    old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
-    assert errors(old) == [
-        said(
-            "error: toolkit-too-old", "-C cuda-path … /opt/cuda-12.4 … PyTorch 2.14.1a0 … CUDA 12.6 or later"
-        )
-    ]
-
-
-def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
-    legacy_plan: Planner, legacy_tree: Tree
-) -> None:
-    old = replace(legacy_tree, version_text="2.2.0")
-    refused = legacy_plan({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, tree=old)
-    assert errors(refused) == [
-        said(
-            "error: toolkit-too-new",
-            "-C cuda-path … PyTorch 2.2.0 … /opt/cuda-12.6 … CUDA 11.0 or later and before 12.4",
-        )
-    ]
 
 
 @pytest.mark.parametrize(
@@ -299,50 +277,6 @@ def test_the_release_that_is_assumed(
     assert finding(foreign, "toolkit-assumed") == said(
         "note: toolkit-assumed", cuda, foreign.toolkit.root, reason
     )
-
-
-def test_no_release_in_the_range(plan: Planner) -> None:
-    none = plan({"target": "t4", "package-version": "2.14.1", "cuda": "<12"})
-    assert none.toolkit is None
-    assert errors(none) == [
-        said(
-            "error: no-release-fits",
-            " in the range <12 (-C cuda) … 7.5 … linux_x86_64 … CUDA 11.0 to 13.5",
-            "PyTorch 2.14.1a0 needs CUDA 12.0 or later … build another release of PyTorch",
-        )
-    ]
-    assert none.wheel_name == "torch-2.14.1+sm75-cp311-cp311-linux_x86_64.whl"
-
-
-def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
-    old = replace(legacy_tree, version_text="2.2.0")
-    assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
-        said(
-            "error: tree-lacks-architecture",
-            "-C arch … 2.2.0 … 12.0 … compute capabilities as large as 10.0 … 2.6",
-        ),
-        said(
-            "error: no-release-fits",
-            "12.0 … linux_x86_64 … CUDA 12.8 to 13.5 … PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
-            "build another release of PyTorch",
-        ),
-    ]
-
-
-def test_no_release_that_compiles_all(plan: Planner) -> None:
-    assert errors(plan({"arch": "5.0;11.0", "package-version": "2.14.1"})) == [
-        said(
-            "error: no-release-compiles",
-            "5.0;11.0 … sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
-        )
-    ]
-
-
-def test_no_release_for_the_platform(plan: Planner) -> None:
-    mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
-    assert errors(plan({"target": "t4", "package-version": "2.14.1"}, host=mac)) == [
-        said("error: no-cuda-for-platform", "macosx_14_0_arm64")
-    ]
 
 
 def test_a_foreign_plan_has_no_error_for_want_of_a_toolkit(plan: Planner) -> None:
