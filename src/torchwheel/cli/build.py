@@ -160,17 +160,15 @@ def _plan_document(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _failure_document(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
-    log = cause.log if isinstance(cause, ProcessFailed) else None
+    log, diagnosis = cause.log if isinstance(cause, ProcessFailed) else None, None
+    if log is not None:
+        with log.open("rb") as stream:
+            diagnosis = to_dict(diagnose(stream))
     return {
         "problems": [vars(problem) for problem in problems],
         "log": None if log is None else str(log),
-        "diagnosis": None if log is None else _diagnosis_document(log),
+        "diagnosis": diagnosis,
     }
-
-
-def _diagnosis_document(log: Path) -> dict[str, Any]:
-    with log.open("rb") as stream:
-        return to_dict(diagnose(stream))
 
 
 def _seconds_since(began: float) -> float:

@@ -57,7 +57,10 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
             toolkits.
     """
     host = plan.host if plan else this_host(environment)
-    toolkits = _list_toolkits(environment, plan, quick=quick)
+    # The plan's own toolkit has the right origin.
+    own = {toolkit.root: toolkit for toolkit in _chosen_toolkit(plan)}
+    others_found = () if quick else discover_toolkits(environment)
+    toolkits = tuple((own | {one.root: own.get(one.root, one) for one in others_found}).values())
     others = probing.other_compilers(environment)
     questions = _list_questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
     answers, unanswered = probing.ask_together(questions)
@@ -106,16 +109,6 @@ def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
     }
     answers, _ = probing.ask_together(questions)
     return HostFacts(plan.host, driver=answers.get(_DRIVER), gpus=answers.get(_GPUS))
-
-
-def _list_toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
-    chosen = _chosen_toolkit(plan)
-    if quick:
-        return chosen
-    # The plan's own toolkit has the right origin.
-    own = {toolkit.root: toolkit for toolkit in chosen}
-    found = tuple(own.pop(toolkit.root, toolkit) for toolkit in discover_toolkits(environment))
-    return (*own.values(), *found)
 
 
 def _chosen_toolkit(plan: Plan | None) -> tuple[Toolkit, ...]:

@@ -163,17 +163,13 @@ def folders_writable(context: Context) -> Answer:
 @checks_machine("compiler-cache-left-out")
 def cache_usable(context: Context) -> Answer:
     """A cache that was not requested never stops a build."""
-    if _must_use_cache(context):
+    plan = context.plan
+    launched = any(compiler.launcher for compiler in plan.host.compilers)
+    # It is requested or cannot be replaced: it is named in CC or CXX, or this is Windows.
+    if plan.settings.compiler_cache != "auto" or launched or plan.host.system == "Windows":
         return None
     reason = context.host.ccache_obstacle
     return Violation({"cache": "ccache", "reason": reason}) if reason else Passed()
-
-
-def _must_use_cache(context: Context) -> bool:
-    """Whether ccache is requested or cannot be replaced: it is named in CC or CXX, or this is Windows."""
-    plan = context.plan
-    launched = any(compiler.launcher for compiler in plan.host.compilers)
-    return plan.settings.compiler_cache != "auto" or launched or plan.host.system == "Windows"
 
 
 @checks_machine("machine-did-not-answer")
