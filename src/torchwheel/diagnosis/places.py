@@ -39,7 +39,7 @@ _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
 _LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
-_TRACEBACK = re.compile(r"\s*Traceback \(most recent")
+_TRACEBACK = re.compile(r"^\s*Traceback \(most recent")
 _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
     r"|^\S+:\d+: \w*Warning: |^Exception ignored in|\bfalling back (?:to|on)\b"

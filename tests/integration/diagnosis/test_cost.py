@@ -96,7 +96,7 @@ def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.Mon
     log = lines("RuntimeError: b'" + "foo error: bar\\n" * 20, 40_000)
     looked = []
     monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
-    monkeypatch.setattr(scanner, "MOST_WORK", 1_150)
+    monkeypatch.setattr(scanner, "MOST_WORK", 1_200)
     diagnose([log])
     assert len(looked) == 10
 
