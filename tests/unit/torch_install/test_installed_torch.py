@@ -142,7 +142,7 @@ PUBLISHED = libtorch_cuda(
         ),
         (
             "13.0",
-            libtorch_cuda((SASS, 100, FAMILY, 4), (SASS, 90, PLAIN, 2), (SASS, 80, PLAIN, 1)),
+            libtorch_cuda((SASS, 100, FAMILY, 4), (SASS, 90, PLAIN, 4), (SASS, 80, PLAIN, 1)),
             "9.0;10.0f",
         ),
         ("13.0", libtorch_cuda((PTX, 90, PLAIN, 2)), "compute_90"),
