@@ -56,6 +56,10 @@ _UNKNOWN_PREFIX = re.compile(
 )
 # Rows copied from Visual Studio's error list: severity, code, description, project.
 _ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")
+_LIBRARY_FILE = re.compile(
+    r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
+    r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
+)
 _CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
 
 
@@ -228,26 +232,33 @@ def form_needles() -> tuple[str, ...]:
 
 
 @cache
-def _rows_by_name(kind: str) -> Mapping[str, Mapping[str, str]]:
-    """Read the rows of ``headers.toml`` or ``programs.toml`` by each of their names."""
+def _rows_by_name(kind: str, names: str = "names") -> Mapping[str, Mapping[str, str]]:
+    """Read the rows of ``headers.toml`` or ``programs.toml`` by each of their names, or of their libraries'."""
     rows = shipped_toml(_FOLDER / f"{kind}s.toml")[kind]
-    return {name: row for row in rows for name in row["names"]}
+    return {name: row for row in rows for name in row.get(names, ())}
 
 
 def header_package(header: str) -> str:
     """Describe the package of a header; empty if the table has neither it nor its folder (``glm/``)."""
-    return _describe_package("header", header, header.partition("/")[0] + "/")
+    rows = _rows_by_name("header")
+    return _describe_package(header, rows.get(header) or rows.get(header.partition("/")[0] + "/"))
+
+
+def library_package(library: str) -> str:
+    """Describe the package of a library, by its file's name or CMake's; empty if the table has neither."""
+    match = _LIBRARY_FILE.fullmatch(re.split(r"[\\/]", library.lower())[-1])
+    rows, name = _rows_by_name("header", "libraries"), match["name"] if match else ""
+    return _describe_package(library, rows.get(name) or rows.get(name.rstrip("0123456789")))
 
 
 def program_package(program: str) -> str:
     """Describe the package of a program; empty if it is not in the table."""
     name = re.split(r"[\\/]", program)[-1]
-    return _describe_package("program", name, name.lower().removesuffix(".exe"))
+    rows = _rows_by_name("program")
+    return _describe_package(name, rows.get(name) or rows.get(name.lower().removesuffix(".exe")))
 
 
-def _describe_package(kind: str, name: str, general: str) -> str:
-    rows = _rows_by_name(kind)
-    row = rows.get(name) or rows.get(general)
+def _describe_package(name: str, row: Mapping[str, str] | None) -> str:
     if row is None:
         return ""
     kinds = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
@@ -281,7 +292,9 @@ def symbol_owner(symbol: str) -> str:
 
 _DESCRIBED = (
     ("header", "package", header_package),
+    ("library", "package", library_package),
     ("program", "package", program_package),
+    ("package", "install", library_package),
     ("symbol", "owner", symbol_owner),
 )
 

@@ -17,6 +17,7 @@ from torchwheel.diagnosis.grammar import (
     classify,
     form_needles,
     header_package,
+    library_package,
     program_package,
     read_classes,
     read_forms,
@@ -119,6 +120,10 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("C:/b/a.cpp(3,5): error: unused variable 'x' [-Werror,-Wunused-variable]", "warning-as-error", {"file": "C:/b/a.cpp", "line": "3", "message": "unused variable 'x'", "flag": "-Wunused-variable"}),
         ("C:/b/a.cpp(3,5): error: use of undeclared identifier 'x'", "source-error", {"file": "C:/b/a.cpp", "line": "3", "message": "use of undeclared identifier 'x'"}),
         ("a.cpp:1:1: error: bad value ('znver5') for '-march=' switch", "compiler-too-old", {"tool": "gcc", "needed": "znver5"}),
+        ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "package-refuses", {"message": "FlashAttention only supports Ampere GPUs or newer."}),
+        ("AssertionError: Device compute capability 8.9 or higher required for FP8 execution.", "package-refuses", {"message": "Device compute capability 8.9 or higher required for FP8 execution."}),
+        ("RuntimeError: The installed bitsandbytes was compiled without GPU support.", "package-refuses", {"message": "The installed bitsandbytes was compiled without GPU support.", "built": "yes"}),
+        ("pkg_resources.VersionConflict: (torch 1.13 (/x), Requirement.parse('torch>=2.0'))", "package-wants-release", {"message": "(torch 1.13 (/x), Requirement.parse('torch>=2.0'))", "name": "torch", "range": ">=2.0"}),
         ("Cuda Configuration Error: Cannot find cuda library cudart", "tool-error", {"tool": "Cuda", "message": "Cannot find cuda library cudart"}),
         # A log in the wrong encoding.
         ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm", "owner": " (cublasHgemm is of CUDA's cuBLAS: -lcublas, cublas.lib)"}),
@@ -341,6 +346,9 @@ def test_headers_and_what_brings_them() -> None:
         "install what brings numa.h (Debian, Ubuntu: libnuma-dev; Fedora: numactl-devel; conda: libnuma)"
     )
     assert header_package("my_own.h") == ""
+    for library in ("libnuma.so.1", "NUMA", "/usr/lib/libnuma.a", "numa.lib", "libnuma2-dev"):
+        assert header_package("numa.h").partition("(")[2] == library_package(library).partition("(")[2]
+    assert library_package("memory") == library_package("_C") == ""
     for header in ("format", "source_location", "print"):
         assert "compiler" in header_package(header)
         assert "Debian" not in header_package(header)
