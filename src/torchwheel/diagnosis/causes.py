@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
-from torchwheel.diagnosis.failures import GENERAL, Effect, Recognised
+from torchwheel.diagnosis.failures import GENERAL, SAYS, Effect, Recognised
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
@@ -134,11 +134,14 @@ class _Log:
 
 def _is_independent(later: Recognised, one: Recognised) -> bool:
     """Whether a later error is one of its own: of a tool, or of what went on, or of what needed no such program."""
-    if later.effect is not Effect.SAID:
+    if later.effect is not Effect.SAID and later.entry.id != SAYS:
         return later.effect is Effect.ERROR
     program = one.captures.get("program", "")
     named = rf"{re.escape(program)}|\b127\b|\bexit_code\b"
-    return one.goes_on or (program != "" and not re.search(named, later.line.text))
+    said = f"{later.line.text} {later.captures.get('message', '')}"
+    needs_none = program != "" and not re.search(named, said)
+    # The words of a step that stopped are the weaker evidence: both must speak for them.
+    return one.goes_on and needs_none if later.entry.id == SAYS else one.goes_on or needs_none
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain, dropwhile, takewhile, zip_longest
+from itertools import chain, dropwhile, pairwise, takewhile, zip_longest
 from pathlib import Path
 
 from torchwheel.diagnosis.causes import STEP_LINES
@@ -48,7 +48,7 @@ _LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? gene
 _END_OF_OUTPUT = "[end of output]"
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
-    r"^(?:\S*$|[:/]|g?make\b|-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: |\W*$"
+    r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: |\W*$"
     r"|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
@@ -144,7 +144,9 @@ class Place:
             above = tuple(below[: ends[0]] if ends else takewhile(lambda line: not _is_stop(line), below))[
                 ::-1
             ]
-        return next((line.strip() for line in above if line.strip() and not _is_stop(line)), "")
+        # A line of source in a traceback says nothing.
+        words = (line for line, before in pairwise((*above, "")) if not before.lstrip().startswith('File "'))
+        return next((line.strip() for line in words if line.strip() and not _is_stop(line)), "")
 
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; the whole message if CMake wrote it."""

@@ -63,8 +63,13 @@ def cause(lines: Sequence[str]) -> str:
          "make: [Makefile:5: clean] Error 1 (ignored)\n", "unknown"),
         ("rm: cannot remove 'y': No such file or directory\nmake: *** [Makefile:3: a] Error 1\n"
          "make: [Makefile:5: clean] Error 1 (ignored)\n", "file-missing"),
+        # A program that was only looked for, and the words of the step that stopped.
+        ("/bin/sh: 1: lsmod: not found\nrunning build_ext\nthe server refused\nmake: *** [Makefile:3: a] Error 1\n",
+         "step-says"),
+        ("/bin/sh: 1: nasm: not found\nrunning build_ext\nno nasm, no build\nmake: *** [Makefile:3: a] Error 1\n",
+         "command-missing"),
     ],
-    ids=["generate", "log", "caught", "ninja", "copy", "warning", "warning-alone", "ignored", "failed"],
+    ids=["generate", "log", "caught", "ninja", "copy", "warning", "alone", "ignored", "failed", "probed", "missing"],
 )  # fmt: skip
 def test_the_first_error_counts_that_the_tool_stops_at(log: str, expected: str) -> None:
     assert cause(log.splitlines()) == expected
