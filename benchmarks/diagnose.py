@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 
 WARNING = """\
 ../aten/src/ATen/native/{name}.cpp: In function 'at::Tensor at::native::{name}(const at::Tensor&, int64_t)':

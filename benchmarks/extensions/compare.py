@@ -15,10 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from projects import write_cpp_project, write_cuda_project
+from projects import write_cpp_project, write_cuda_project, write_mixed_project
 
 OURS, THEIRS = "torchwheel", "torch.utils.cpp_extension"
 _SECONDS_OF_SLACK = 0.3
@@ -199,6 +199,22 @@ def compare_cuda(bench: Bench) -> Iterator[Result]:
     yield Result('the same, front_end="shared"', bench.build(shared), cold_theirs, 0.85, by_processors=True)
 
 
+def compare_mixed(bench: Bench) -> Iterator[Result]:
+    """Four C++ sources and a CUDA source: cold, unchanged, and with one of each kind changed."""
+    theirs, ours = bench.project("theirs-mixed", THEIRS), bench.project("ours-mixed", OURS)
+    cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
+    yield Result("four C++ sources, one .cu, cold", cold_ours, cold_theirs, 0.85, by_processors=True)
+    unchanged = _build_unchanged(bench, ours, theirs)
+    yield Result("nothing changed", *unchanged, 0.30, by_processors=True)
+    for what, source in {
+        "one .cpp with PyTorch's headers": "csrc/logcosh.cpp",
+        "one .cpp without them": "csrc/middle.cpp",
+        "the .cu, without them": "csrc/scale.cu",
+    }.items():
+        costs = _touched(bench, ours, source), _touched(bench, theirs, source)
+        yield Result(f"{what}, changed", *costs, 0.60, by_processors=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", help="an interpreter with PyTorch, for the C++ sources")
@@ -227,6 +243,8 @@ def main() -> int:
             cuda = Bench(options.cuda_python, write_cuda_project, Path(folder, "cuda"))
             cuda.environment |= {"TORCH_CUDA_ARCH_LIST": "9.0;12.0", "CUDA_HOME": options.cuda_home or ""}
             results.append(compare_cuda(cuda))
+            mixed = replace(cuda, write=write_mixed_project, root=Path(folder, "mixed"))
+            results.append(compare_mixed(mixed))
         for result in (result for part in results for result in part):
             print(result.row(), flush=True)
             good = good and result.holds

@@ -65,6 +65,26 @@ at::Tensor {name}_cuda(const at::Tensor& input, double factor) {{
 }}
 """
 
+_PLAIN_CU = """\
+#include <cuda_runtime.h>
+
+__global__ void scale_kernel(float* p, int count, float k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) p[i] *= k;
+}
+
+void scale(float* p, int count, float k) { scale_kernel<<<(count + 255) / 256, 256>>>(p, count, k); }
+"""
+_PLAIN_CPP = """\
+#include <algorithm>
+#include <vector>
+
+float middle(std::vector<float> given) {
+  std::nth_element(given.begin(), given.begin() + given.size() / 2, given.end());
+  return given[given.size() / 2];
+}
+"""
+
 _SETUP = """\
 from setuptools import setup
 from {module} import {function}, BuildExtension
@@ -84,6 +104,16 @@ def write_cpp_project(folder: Path, module: str, further: str = "") -> None:
     names = [_write_cpp(folder, index) for index in range(4)]
     _bind(folder, names[0], list(_OPERATORS))
     _write_setup(folder, module, "CppExtension", names, further)
+
+
+def write_mixed_project(folder: Path, module: str, further: str = "") -> None:
+    """Three C++ sources with ``torch/extension.h``, and one of C++ and one of CUDA without PyTorch's headers."""
+    names = [_write_cpp(folder, index) for index in range(3)]
+    for name, text in {"csrc/middle.cpp": _PLAIN_CPP, "csrc/scale.cu": _PLAIN_CU}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        names.append(name)
+    _bind(folder, names[0], list(_OPERATORS[:3]))
+    _write_setup(folder, module, "CUDAExtension", names, further)
 
 
 def write_cuda_project(folder: Path, module: str, further: str = "") -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.index.catalogue import parse_catalogue
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.proof.stable_abi import unstable_names

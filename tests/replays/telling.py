@@ -10,7 +10,8 @@ from pathlib import Path
 
 from replays.replay import FOLDER, Attempt, Said, attempts
 from replays.trees import write_tree
-from torchwheel.diagnosis import Recognised, diagnose
+from torchwheel.diagnosis.failures import Recognised
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.doctor import Examination, described_inputs

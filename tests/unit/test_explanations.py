@@ -7,7 +7,7 @@ import re
 import pytest
 
 from torchwheel.cli.explain import Explanation, read_explanations
-from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.failures import read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import read_rules
 from torchwheel.reporting.messages import read_messages

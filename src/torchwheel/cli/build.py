@@ -19,7 +19,8 @@ from torchwheel.cli.request import (
     populate_request,
     request_from,
 )
-from torchwheel.diagnosis import diagnose, to_dict
+from torchwheel.diagnosis.diagnosis_page import to_dict
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.engine.build import Built, build_wheel, configure
 from torchwheel.engine.configuring import Difference
 from torchwheel.engine.process import ProcessFailed

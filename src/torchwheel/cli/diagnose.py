@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel.cli.answer import Answer
-from torchwheel.diagnosis import Diagnosis, Facts, Outcome, diagnose, render, to_dict
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
+from torchwheel.diagnosis.facts import Facts
+from torchwheel.diagnosis.failures import Diagnosis, Outcome
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal

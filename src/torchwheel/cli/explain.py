@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.facts import meet_conditions
-from torchwheel.diagnosis.failures import Entry, fill_captures
+from torchwheel.diagnosis.failures import Entry, fill_captures, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import Rule, fixing_order, read_rules
 from torchwheel.reporting.errors import find_nearest, refusal

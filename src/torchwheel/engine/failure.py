@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torchwheel.diagnosis import Diagnosis, Facts, Recognised, diagnose
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
@@ -21,6 +21,9 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import number_fixes
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.paths import exists
+
+if TYPE_CHECKING:
+    from torchwheel.diagnosis.failures import Diagnosis, Recognised
 
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
@@ -136,6 +139,9 @@ def last_lines(log: Path, start: int, first: str = "") -> str:
 
 def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
     """Diagnose a log from an offset in bytes; also return the number of lines before it."""
+    from torchwheel.diagnosis.facts import Facts  # of failed builds alone
+    from torchwheel.diagnosis.scanner import diagnose  # of failed builds alone
+
     with log.open("rb") as stream:
         before = 0
         while stream.tell() < start:

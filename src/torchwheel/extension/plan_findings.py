@@ -13,7 +13,6 @@ from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks.build_environment import skipped_checks
 from torchwheel.preflight.checks.toolkit import nvcc_answering
 from torchwheel.preflight.registry import Answer, Violation, read_rules
-from torchwheel.preflight.report import finding_of
 from torchwheel.proof.stable_abi import stable_abi_problems
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning
 from torchwheel.torch_install.installed_torch import torch_findings
@@ -116,4 +115,4 @@ def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> I
     """Yield the finding of a preflight rule for its answer."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
-        yield finding_of(read_rules()[rule_id], replace(answer, origin=origin))
+        yield read_rules()[rule_id].finding(replace(answer, origin=origin))

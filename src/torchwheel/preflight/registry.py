@@ -57,13 +57,14 @@ class Rule:
     source: str
     yields_to: tuple[str, ...] = ()
 
-    def finding(self, values: Mapping[str, str], origin: str = "") -> Finding:
-        """Return the rule as a finding, with its placeholders filled in.
+    def finding(self, violation: Violation) -> Finding:
+        """Return a violation as a finding.
 
         Raises:
-            KeyError: ``values`` lacks one of the placeholders.
+            KeyError: its values lack one of the placeholders.
         """
-        return Finding(self.severity, Problem.of(self.id, origin, **values))
+        values = {**violation.values, "nearest": violation.nearest}
+        return Finding(self.severity, Problem.of(self.id, violation.origin, **values))
 
 
 def fixing_order(id: str) -> int:

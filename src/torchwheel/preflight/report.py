@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.checks import CHECKS
+from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import (
     CUDA_RELEASE,
@@ -70,7 +70,7 @@ def check_plan(
     for rule in read_rules().values() if rules is None else rules:
         answer = CHECKS[rule.id](context) if rule.id in CHECKS.keys() - decided else None
         if isinstance(answer, Violation):
-            found.append(finding_of(rule, answer))
+            found.append(rule.finding(answer))
         elif isinstance(answer, Unknown):
             # Without a toolkit the plan has an error already.
             if answer.missing != CUDA_RELEASE or plan.toolkit is not None:
@@ -110,10 +110,6 @@ def add_gpu_findings(
     host = gpu_facts(plan, environment) if described is None else described
     chosen = [rule for rule in read_rules().values() if rule.gpu]
     return check_plan(plan, host, TreeFacts(), rules=chosen, before=report)
-
-
-def finding_of(rule: Rule, violation: Violation) -> Finding:
-    return rule.finding({**violation.values, "nearest": violation.nearest}, violation.origin)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

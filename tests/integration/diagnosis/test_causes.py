@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from places import LOGS
-from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.failures import read_catalogue
 from unit.diagnosis.test_causes import cause
 
 LOGS = sorted(LOGS.glob("*.log"))

@@ -12,14 +12,15 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import diagnose, places, prefilter, render, scanner
+from torchwheel.diagnosis import places, prefilter, scanner
 from torchwheel.diagnosis.decoding import Window
+from torchwheel.diagnosis.diagnosis_page import render
 from torchwheel.diagnosis.endings import read_endings, read_work
 from torchwheel.diagnosis.frames import _prefix_pattern
 from torchwheel.diagnosis.grammar import catalogue_forms, read_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.places import Place
-from torchwheel.diagnosis.scanner import LEAST_WORK
+from torchwheel.diagnosis.scanner import LEAST_WORK, diagnose
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 
 PATH = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
 HEADER = '#include "b.h"\nint {}() {{ return twice(1); }}\n'

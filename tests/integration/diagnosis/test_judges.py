@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from locales import ABSENT, can_make_locale, make_locales
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 
 PATH = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
 """Where the judges are: some are installed beside the tests alone."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import Outcome, diagnose
 from torchwheel.diagnosis.endings import Ending, read_endings
+from torchwheel.diagnosis.failures import Outcome
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 from unit.diagnosis.test_logs import FAILURES, expected_id, text_of
 

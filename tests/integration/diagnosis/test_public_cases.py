@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from places import REPOSITORY
-from torchwheel.diagnosis import Outcome, diagnose
+from torchwheel.diagnosis.failures import Outcome
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 
 CASES = REPOSITORY.parent / "shared" / "public-cases"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import Outcome, diagnose
+from torchwheel.diagnosis.failures import Outcome
+from torchwheel.diagnosis.scanner import diagnose
 
 pytestmark = [
     pytest.mark.network,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ on this machine")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git on this machine")

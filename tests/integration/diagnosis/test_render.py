@@ -12,7 +12,9 @@ import pytest
 
 from places import LOGS
 from shipped_data import document_schema
-from torchwheel.diagnosis import Diagnosis, diagnose, render, to_dict
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
+from torchwheel.diagnosis.failures import Diagnosis
+from torchwheel.diagnosis.scanner import diagnose
 from unit.diagnosis.test_render import MEMORY_LOG
 
 

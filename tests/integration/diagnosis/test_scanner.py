@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 from unit.diagnosis.test_scanner import FULL, KILLED, PROGRESS, SHM, ids
 
 SNIPPETS = st.sampled_from(

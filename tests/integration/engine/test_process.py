@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 from torchwheel.system.locks import file_lock, machine_id

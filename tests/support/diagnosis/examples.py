@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torchwheel
 from places import LOGS
-from torchwheel.diagnosis import diagnose, read_catalogue
-from torchwheel.diagnosis.failures import Entry
+from torchwheel.diagnosis.failures import Entry, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 
 FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"

@@ -11,7 +11,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.main import COMMANDS
-from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.failures import read_catalogue
 from torchwheel.hardware.gpu_catalogue import read_gpus
 
 SHELLS = ("bash", "zsh", "fish", "powershell")

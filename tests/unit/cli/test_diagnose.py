@@ -11,7 +11,9 @@ import pytest
 
 from cli.running import Run
 from shipped_data import document_schema
-from torchwheel.diagnosis import Facts, diagnose, render, to_dict
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
+from torchwheel.diagnosis.facts import Facts
+from torchwheel.diagnosis.scanner import diagnose
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
 UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"

@@ -8,7 +8,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.explain import read_explanations
-from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.failures import read_catalogue
 
 DIAGNOSIS = """\
 this MSVC's standard library needs CUDA 12.4 or newer

@@ -9,8 +9,8 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import preflight
-from torchwheel.diagnosis import Phase, read_catalogue, scanner
-from torchwheel.diagnosis.failures import Entry
+from torchwheel.diagnosis import scanner
+from torchwheel.diagnosis.failures import Entry, Phase, read_catalogue
 from torchwheel.diagnosis.grammar import catalogue_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.hardware.gpu_catalogue import read_gpus

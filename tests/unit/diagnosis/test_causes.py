@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import Outcome, Phase, diagnose, read_catalogue, scanner
+from torchwheel.diagnosis import scanner
+from torchwheel.diagnosis.failures import Outcome, Phase, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 
 EXPLAINS = read_toml(Path(scanner.__file__).with_name("explains.toml"))["explains"]

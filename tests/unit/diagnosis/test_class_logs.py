@@ -7,8 +7,8 @@ import io
 import pytest
 
 from places import LOGS
-from torchwheel.diagnosis import diagnose
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.diagnosis.scanner import diagnose
 
 LOGS = LOGS / "classes"
 SITE = "/home/me/.venv/lib/python3.12/site-packages"

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from torchwheel.diagnosis import Facts, diagnose, render, to_dict
-from torchwheel.diagnosis.facts import read_facts, tool_hints
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
+from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.diagnosis.scanner import diagnose
 from unit.diagnosis.test_logs import FAILURES, text_of
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.diagnosis import Outcome, diagnose
+from torchwheel.diagnosis.failures import Outcome
+from torchwheel.diagnosis.scanner import diagnose
 
 MARKS = """\
 FAILED: a.o

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from places import LOGS
-from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, read_catalogue, render
 from torchwheel.diagnosis.decoding import clean_text
+from torchwheel.diagnosis.diagnosis_page import render
+from torchwheel.diagnosis.failures import Diagnosis, Outcome, read_catalogue
 from torchwheel.diagnosis.grammar import catalogue_forms
 from torchwheel.diagnosis.languages import normalise_line
+from torchwheel.diagnosis.scanner import diagnose
 
 FAILURES = sorted(LOGS.glob("*.log"))
 CLEAN = sorted((LOGS / "clean").glob("*.log"))

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from torchwheel.diagnosis import Facts, diagnose, render, to_dict
+from torchwheel.diagnosis.diagnosis_page import render, to_dict
+from torchwheel.diagnosis.facts import Facts
+from torchwheel.diagnosis.scanner import diagnose
 
 MEMORY_LOG = b"""\
 [1/3] Building CXX object a.cpp.o

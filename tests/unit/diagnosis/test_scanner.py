@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from places import LOGS
-from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose, read_catalogue, scanner
+from torchwheel.diagnosis import scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
+from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, read_catalogue
 from torchwheel.diagnosis.grammar import catalogue_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.places import EXCERPT_LINES, NEARBY_LINES
-from torchwheel.diagnosis.scanner import ERRORS_KEPT
+from torchwheel.diagnosis.scanner import ERRORS_KEPT, diagnose
 
 KILLED = b"c++: fatal error: Killed signal terminated program cc1plus\n"
 FULL = b"fatal error: error writing to /tmp/cc2mYx0T.s: No space left on device\n"

@@ -14,10 +14,10 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.checks import CHECKS
+from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.registry import Passed, Unknown, Violation, read_rules
-from torchwheel.preflight.report import check_plan, finding_of
+from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import read_messages
@@ -45,7 +45,7 @@ def test_broken(rule) -> None:
     assert {name: text for name, text in values.items() if name in message.placeholders | {"origin"}} == (
         message.example
     )
-    found = finding_of(rule, answer)
+    found = rule.finding(answer)
     assert (found.severity, found.problem) == (
         rule.severity,
         Problem.of(rule.id, answer.origin, **{**answer.values, "nearest": answer.nearest}),

@@ -6,9 +6,8 @@ import pytest
 
 from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.checks import CHECKS
+from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.registry import Passed, Violation, read_rules
-from torchwheel.preflight.report import finding_of
 
 RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 
@@ -21,7 +20,7 @@ def refusal_of(version: str, kind: str, compiler_version: str) -> tuple[str, str
     )
     answer = CHECKS[RULE.id](found)
     if isinstance(answer, Violation):
-        problem = finding_of(RULE, answer).problem
+        problem = RULE.finding(answer).problem
         return problem.what, problem.why, problem.remedy
     assert isinstance(answer, Passed)
     return None

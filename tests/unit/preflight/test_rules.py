@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from test_messages import raise_sites
-from torchwheel.preflight.checks import CHECKS
+from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.registry import FOLDER, SUBJECTS, fixing_order, read_rules
 from torchwheel.system.toml import read_toml
 

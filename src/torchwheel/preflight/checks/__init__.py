@@ -1,17 +1,1 @@
-"""One function for each rule; importing this package registers all of them."""
-
-from __future__ import annotations
-
-from torchwheel.preflight.checks import (  # noqa: F401 - importing them registers their checks
-    architectures,
-    build_environment,
-    components,
-    host_compiler,
-    machine,
-    published,
-    toolkit,
-    tree,
-)
-from torchwheel.preflight.registry import CHECKS
-
-__all__ = ["CHECKS"]
+"""One function for each rule."""

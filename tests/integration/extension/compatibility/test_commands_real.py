@@ -107,7 +107,7 @@ def test_objects_of_a_public_sdist(
 ) -> None:
     if sdist.kernels is None:
         pytest.skip("its objects were not compared")
-    environment = {**_for_one_architecture(), **sdist.environment}
+    environment = {**_for_one_architecture(), "TORCH_CUDA_ARCH_LIST": "9.0;12.0", **sdist.environment}
     sources, _changed = _unpack_twice(sdist, cuda_torch_python, tmp_path, environment)
     objects = []
     for source in sources:
@@ -117,10 +117,7 @@ def test_objects_of_a_public_sdist(
         objects.append({name.removeprefix(folder): read_object(path) for name, path in made.items()})
     theirs, own = objects
     assert own.keys() == theirs.keys()
-    for name, one in own.items():
-        assert (one.images, one.exported) == (theirs[name].images, theirs[name].exported), name
-        # torchwheel's -O3 for nvcc is for the host code beside device code.
-        assert one.images or one == theirs[name], name
+    assert [name for name, one in own.items() if one != theirs[name]] == []
     assert sum(len(code) for one in own.values() for code in one.images.values()) == sdist.kernels
 
 

@@ -65,10 +65,8 @@ compared in the same way: every owner of flags in every place, and every class o
 _OBJECTS_HEAD = """
 ## The same objects
 
-Compiled for real by PyTorch's own BuildExtension and by torchwheel, only the import changed, for 12.0, on 2026-11-27
-with PyTorch 2.14.1, CUDA 13.0.88 and GCC 12.2. Each kernel's machine code and each object's exported symbols are equal,
-and the objects of C++ sources in whole. The host code of a .cu file is optimized further, as
-[Extensions](extensions.md#differences) says.
+Compiled for real by PyTorch's own BuildExtension and by torchwheel, only the import changed, for 9.0 and 12.0, on
+2026-11-28 with PyTorch 2.14.1, CUDA 13.0.88 and GCC 12.2. Machine code for GPU and host, PTX and symbols are equal.
 `test_objects_of_a_public_sdist` in the same file does that again.
 
 """
