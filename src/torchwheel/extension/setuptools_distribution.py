@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.extension.described_extensions import OPTIONS
-from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.options import requested_hardware
 from torchwheel.extension.setuptools_ext import (
@@ -43,7 +42,6 @@ from torchwheel.system.files import atomic_write, entries_below
 from torchwheel.system.locks import folder_lock
 from torchwheel.system.paths import is_dir
 from torchwheel.torch_install.cpp_extension import NAME
-from torchwheel.wheel.rewrite import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
     from setuptools import Distribution
@@ -185,6 +183,8 @@ class _LabelledMetadata:
     """Mixed into ``dist_info``: adds the requirement on the PyTorch of the build."""
 
     def run(self: Any) -> None:
+        from torchwheel.wheel.rewrite import Relabelling, relabel_metadata  # which build_ext does not need
+
         super().run()  # type: ignore[misc]
         record = record_of(self.distribution.torchwheel_plan[1])
         relabelling = Relabelling(requires=record.requires, skip_check=record.skip_check)
@@ -220,6 +220,8 @@ class _LabelledWheel:
     """Mixed into ``bdist_wheel``: finalizes the wheel: requirements, tag, build manifest, verification."""
 
     def run(self: Any) -> None:
+        from torchwheel.extension.extension_wheel import finalize_wheel  # which build_ext does not need
+
         began = time.monotonic()
         super().run()  # type: ignore[misc]
         # The version already has the label, from egg_info.
