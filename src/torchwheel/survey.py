@@ -87,7 +87,6 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
 
 
 def survey(request: BuildRequest) -> Inputs:
-    """Read the inputs of a plan."""
     host = _find_host(request)
     settings = load_settings(
         request.project,

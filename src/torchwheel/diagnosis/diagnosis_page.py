@@ -85,7 +85,6 @@ def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> list[str
 def _render_cause(
     cause: Recognised, excerpt: Iterable[str], columns: int, colour: bool
 ) -> Iterator[Iterable[str]]:
-    """Yield the paragraphs of the cause."""
     entry = cause.entry
     yield (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{entry.id}]", columns))
     more = [f"  and {count_noun(cause.count - 1, 'line')} more"] if cause.count > 1 else []

@@ -216,7 +216,6 @@ def read_classes() -> Mapping[str, Entry]:
 
 @cache
 def read_causes() -> Mapping[str, Entry]:
-    """Read the catalogue and the classes by id."""
     return {**{entry.id: entry for entry in read_catalogue()}, **read_classes()}
 
 

@@ -49,7 +49,6 @@ class Prefilter:
         yield from (found[start] for start in sorted(found))
 
     def _possible_needles(self, block: bytes) -> list[str]:
-        """The needles that the block may contain."""
         parts = set(block.translate(_AS_PARTS).split(b"\n")) - self._without_needles
         text = b"\n".join(parts)
         if len(text) > len(block) // 2:

@@ -206,7 +206,6 @@ class _Scan:
         return True
 
     def _find_message(self, place: Place) -> None:
-        """Find the CMake message that the line is part of."""
         if "CMake " in place.text and self._has_room():
             below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
             if message := read_message(place.line, below):

@@ -88,7 +88,6 @@ class Extension:
 
     @property
     def uses_cuda(self) -> bool:
-        """Whether it uses CUDA's headers and libraries."""
         return self.cuda or bool(self.cuda_sources)
 
     @property

@@ -73,12 +73,10 @@ class ProjectKind(Enum):
 
     @property
     def requirement(self) -> str:
-        """The requirement that installs that backend."""
         return "scikit-build-core>=1.0" if self is ProjectKind.CMAKE else "setuptools>=77"
 
     @property
     def is_installed(self) -> bool:
-        """Whether that backend is installed."""
         return find_spec(self.backend.partition(".")[0]) is not None
 
 

@@ -86,7 +86,6 @@ def handover_here() -> Handover | None:
 
 
 def record_plan(plan: ExtensionPlan, hook: Handover | None) -> None:
-    """Record the plan for a hook, if there is one."""
     if hook is not None and hook.folder is not None:
         write_wheel_record(hook.folder / f"{hash_facts([plan.below])}{_RECORD}", record_of(plan))
 

@@ -112,7 +112,6 @@ def compiler_findings(
 
 
 def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
-    """Yield the finding of a preflight rule for its answer."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
         yield read_rules()[rule_id].finding(replace(answer, origin=origin))

@@ -255,7 +255,6 @@ class TargetedBuild:
             super().build_extensions()  # type: ignore[misc]
 
     def build_extension(self: Any, ext: Any) -> None:
-        """Build one extension for the target."""
         if not torch_extensions([ext]):
             super().build_extension(ext)  # type: ignore[misc]
             return

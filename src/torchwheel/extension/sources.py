@@ -136,6 +136,5 @@ def _source_files(project: Path) -> Iterator[str]:
 
 
 def _list_some(sources: Iterable[str]) -> str:
-    """List the first of some sources."""
     first = list(islice(sources, _NAMED + 1))
     return f"there are {', '.join(first[:_NAMED]) or 'none'}" + (" and others" if first[_NAMED:] else "")

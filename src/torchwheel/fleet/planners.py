@@ -121,7 +121,6 @@ class TreePlanner:
         return False
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination."""
         plan, problems, needless = self._plan_job(target, platform, python, None)
         cuda = plan.toolkit.version if plan.toolkit else ""
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
@@ -209,7 +208,6 @@ class ExtensionPlanner:
         return all(table.values.get("limited-api") or table.values.get("stable-abi") for table in tables)
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination."""
         host = _describe_host(platform, python, None)
         settings = self.request.load_job_settings(target, host)
         build = self._choose_torch(settings, host)

@@ -45,7 +45,6 @@ _PART = re.compile(
 
 
 def check_record(subject: Subject) -> Check:
-    """Compare every file of a wheel with RECORD."""
     with open_package(subject.path) as archive:
         problems = list(find_altered(archive))
         size = sum(info.file_size for info in archive.members.values())
@@ -292,7 +291,6 @@ def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
 
 
 def read_subject(path: Path) -> Subject:
-    """Return what is to be checked."""
     with open_package(path) as archive:
         contents, manifest = inspect_archive(archive), find_manifest(archive)
         return Subject(contents, manifest, frozenset(archive.members), archive.site)

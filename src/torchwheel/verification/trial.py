@@ -185,7 +185,6 @@ class _Steps:
         self._start = log.stat().st_size if exists(log) else 0
 
     def read(self, line: str) -> None:
-        """Take a line of its output."""
         if line.startswith(self.mark):
             said = json.loads(line.removeprefix(self.mark))
             if "seconds" in said:
@@ -194,7 +193,6 @@ class _Steps:
                 self._begun.append(said["step"])
 
     def checks(self, wanted: Mapping[str, Any], gpus: Sequence[NamedGpu], why: str) -> Iterator[Check]:
-        """Yield what the steps came to."""
         if wanted["torch"]:
             yield from self._torch_checks()
         loaded = [f"import {name}" for name in wanted["modules"]] + [

@@ -89,7 +89,6 @@ def _first(tables: Iterable[Section], kind: type[_Table]) -> _Table | None:
 
 
 def _imports(elf: ELFFile, table: SymbolTableSection | None) -> Iterator[str]:
-    """The undefined dynamic symbols."""
     if table is None:
         return
     # pyelftools takes 10 s for libtriton.so's 190,000 symbols, nearly all of them defined in it, and its method for the

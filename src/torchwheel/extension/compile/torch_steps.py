@@ -279,7 +279,6 @@ class TorchSteps:
 
 @contextmanager
 def set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables in the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
