@@ -93,6 +93,7 @@ def test_a_wheel_of_code_is_for_a_platform_and_for_the_planned_python_alone(
     path = recipe(tag="cp311.cp312-cp311-any", wheel_tags=tags, files=code).write(tmp_path)
     assert check_labels(inspect_wheel(path), planned(platform_tag=None)) == (
         differs(path, "wheel-tag", "its file name's Python tag says cp311.cp312, planned is cp311"),
+        differs(path, "wheel-tag", "its file name's platform tag says any, planned is that of a platform"),
     )
     pure = recipe(tag="py3-none-any").write(tmp_path)
     of_any = planned(python_tag="py3", abi_tag="none", platform_tag=None)
