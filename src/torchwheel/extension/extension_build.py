@@ -45,6 +45,7 @@ from torchwheel.extension.wheel_record import (
     WheelRecord,
     is_labelled,
     record_if_torch,
+    refuse_builds_in_sdist,
     sdist_files,
     sdist_label,
 )
@@ -73,7 +74,6 @@ from torchwheel.settings.config_settings import (
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy, write_if_changed
-from torchwheel.system.paths import is_dir
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
 
@@ -148,11 +148,8 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         record = None
         if is_labelled(project.settings):
             record = record_if_torch(lambda: _configured_record(request, Path(folder, "configured")))
-        builds = project.folder / project.builds_folder
-        if is_dir(builds) and builds.is_relative_to(project.folder):
-            # scikit-build-core packs what no .gitignore names.
-            write_if_changed(builds / ".gitignore", "*\n")
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
+        refuse_builds_in_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(
             own, project.settings.package_version, sdist_label(project.settings, record)

@@ -9,9 +9,11 @@ wheel's label and records its settings; without one neither the sdist nor such a
 from __future__ import annotations
 
 import json
+import os
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
@@ -23,7 +25,7 @@ from torchwheel.extension.wheel_naming import (
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.proof.module_checks import ExpectedModule, planned_modules
-from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
@@ -204,3 +206,12 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
             read_source(project.folder)[0], "", submodule_states(project.folder)
         ),
     }
+
+
+def refuse_builds_in_sdist(project: ExtensionProject, sdist: Path) -> None:
+    """Refuse an sdist of scikit-build-core that holds torchwheel's own build folders."""
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
+    if any(name.startswith(f"{builds}/") for name in packed):
+        raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)

@@ -127,6 +127,12 @@ def test_an_sdist_has_every_source_and_every_file_that_git_does_not_ignore(tmp_p
 def test_an_sdist_does_not_hold_what_torchwheel_has_built(tmp_path: Path, way: str) -> None:
     built = Built(tmp_path, way, torch=None)
     built.write(".kept/extensions/tiny-1/backend.log", "")
+    if way == "CMake":
+        done = built.call("build_sdist", TORCHWHEEL_CACHE_DIR=".kept")
+        assert done.returncode == 2
+        assert "[sdist-holds-builds]" in done.stdout + done.stderr
+        assert list((tmp_path / "out").glob("*")) == []
+        built.write(".gitignore", "/.kept/extensions/\n")
     with tarfile.open(sdist(built, TORCHWHEEL_CACHE_DIR=".kept")) as archive:
         assert not [name for name in archive.getnames() if ".kept" in name]
 
