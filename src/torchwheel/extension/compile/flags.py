@@ -10,21 +10,20 @@ from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 
 _PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^][]*\]|[\w,]+|\"[^\"]*\")")
 _GENERATE = ("-gencode", "--generate-code")
 _ARCHITECTURE = ("-arch", "--gpu-architecture")
 _CODE = ("-code", "--gpu-code")
+_OWN_FLAGS = Path(__file__).with_name("compile_flags.toml")
 ARCHITECTURE_OPTIONS = (*_GENERATE, *_ARCHITECTURE, *_CODE)
 
 
 @cache
 def own_flags(compiler: str) -> dict[str, dict[str, list[str]]]:
     """The flags that torchwheel adds to PyTorch's own for ``gnu`` or ``nvcc``: a table of ``compile_flags.toml``."""
-    table: dict[str, dict[str, list[str]]] = read_toml(Path(__file__).with_name("compile_flags.toml"))[
-        compiler
-    ]
+    table: dict[str, dict[str, list[str]]] = shipped_toml(_OWN_FLAGS)[compiler]
     return table
 
 
