@@ -161,6 +161,7 @@ class ExtensionInputs:
         unanswered: compilers that did not print their version, and why.
         launcher: the command before a compiler, such as a compiler cache.
         checkout: the project's git state, or that of the sdist it was unpacked from.
+        module_suffixes: how files of extension modules end for this Python, its own first.
         below: the folder in the build folder for everything except the link to the project, which is beside it; the
             plan appends its identity to the name. Empty for the build folder itself.
         findings: findings about this machine and what is requested of it.
@@ -174,6 +175,7 @@ class ExtensionInputs:
     extensions: tuple[Extension, ...]
     unanswered: Mapping[str, str]
     checkout: Checkout
+    module_suffixes: tuple[str, ...]
     below: str = ""
     launcher: tuple[str, ...] = ()
     compiler_cache: str | None = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
@@ -132,6 +133,7 @@ def plan_extensions(
         extensions=tuple(extensions),
         unanswered=unanswered,
         checkout=read_source(project.folder)[0],
+        module_suffixes=tuple(EXTENSION_SUFFIXES),
         below=below,
         cuda_host=cuda_host,
     )

@@ -115,7 +115,7 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     extension, findings = replace(extension, limited_api=limited), list[SharedFinding]()
     planned = PlannedExtension(
         extension,
-        extension.name.replace(".", "/") + module_suffix(limited=limited),
+        extension.name.replace(".", "/") + module_suffix(inputs.module_suffixes, limited=limited),
         None,
     )
     if not extension.cuda_sources:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.machinery import EXTENSION_SUFFIXES
+from collections.abc import Iterable, Sequence
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -18,11 +17,15 @@ _LIMITED_TAG = "cp310"
 """The tag of the oldest Python for modules with the limited API; also torch.utils.cpp_extension's."""
 
 
-def module_suffix(*, limited: bool) -> str:
-    """The suffix of this Python's extension modules, for all Pythons if they use only its limited API."""
+def module_suffix(suffixes: Sequence[str], *, limited: bool) -> str:
+    """The suffix of extension modules, for all Pythons if they use only its limited API.
+
+    Args:
+        suffixes: those that a Python can import, its own first.
+    """
     # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
-    of_all = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
-    return of_all if limited else EXTENSION_SUFFIXES[0]
+    of_all = next((suffix for suffix in suffixes if "abi3" in suffix), suffixes[-1])
+    return of_all if limited else suffixes[0]
 
 
 def extension_label(

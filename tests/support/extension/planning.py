@@ -83,6 +83,7 @@ def inputs(
     config: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     host: Host = LINUX,
+    module_suffixes: tuple[str, ...] = (".cpython-311-x86_64-linux-gnu.so", ".abi3.so", ".so"),
     torch: InstalledTorch | None = None,
     torch_architectures: str | None = "7.5;8.0;9.0;12.0",
     toolkit: Toolkit | None = CUDA_13,
@@ -114,6 +115,7 @@ def inputs(
         extensions=extensions,
         launcher=launcher,
         checkout=checkout,
+        module_suffixes=module_suffixes,
         compiler_cache=compiler_cache,
         cuda_host=cuda_host,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from extension.planning import NO_CHECKOUT, errors, installed, plan
@@ -18,6 +17,7 @@ from torchwheel.proof.module_checks import ExpectedModule
 from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
 
+SUFFIX = ".cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
     name="kernels._C",
     sources=("csrc/op.cpp", "csrc/scale.cu", "csrc/sm90/gemm.cu"),
@@ -46,7 +46,7 @@ def test_provenance(tmp_path: Path) -> None:
         "modules": [
             {
                 "name": "kernels._C",
-                "file": f"kernels/_C{EXTENSION_SUFFIXES[0]}",
+                "file": f"kernels/_C{SUFFIX}",
                 "stable_abi": None,
                 "limited_api": False,
                 "architectures": ["sm90a", "sm120"],
@@ -79,7 +79,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         *("cu130.sm90a.sm120.torch2.14", ("torch>=2.14,<2.15",), both, False),
     )
     assert record.modules == (
-        ExpectedModule(f"kernels/_C{EXTENSION_SUFFIXES[0]}", both),
+        ExpectedModule(f"kernels/_C{SUFFIX}", both),
         ExpectedModule("kernels/_stable.abi3.so", None, stable_abi="2.10", limited_api="3.10"),
     )
     stable = record_of(planned(tmp_path, STABLE))
