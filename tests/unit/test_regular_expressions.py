@@ -22,7 +22,7 @@ FROM_THE_START = {
     "proof.stable_abi._REQUEST",
     "hardware.architecture._DOTTED",
     "hardware.gpu_catalogue._VARIANT",
-    "progress.page._LIBRARY",
+    "progress.page._LINKED",
     "progress.page._TARGET",
     "proof.loading.MODULE",
     "toolkit.pypi._VERSIONED_LIBRARY",

@@ -6,17 +6,15 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_build_records
-from torchwheel.progress.page import analyse_record, render_page
+from torchwheel.progress.page import render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
     count_noun,
@@ -82,18 +80,9 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]])
 
 
 def _write_report(record: BuildRecord, page: Path) -> None:
-    analysis = analyse_record(record, _read_graph(record))
     page.parent.mkdir(parents=True, exist_ok=True)
     with output_file(page) as stream:
-        stream.write(render_page(record, analysis).encode("utf-8", "backslashreplace"))
-
-
-def _read_graph(record: BuildRecord) -> str:
-    """Return the build's graph as Ninja tells it; empty if it can't."""
-    ninja = find_ninja(os.environ)
-    with suppress(NotReadable):
-        return ask_ninja(ninja, Path(record.build.folder), "graph") if ninja else ""
-    return ""
+        stream.write(render_page(record).encode("utf-8", "backslashreplace"))
 
 
 def _render_status(record: BuildRecord) -> str:

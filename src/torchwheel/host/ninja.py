@@ -61,33 +61,21 @@ def find_ninja(environment: Mapping[str, str]) -> str | None:
     return beside or find_program("ninja", environment.get("PATH"))
 
 
-def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:
-    """Return the output of one of ninja's read-only tools (``-t``) for a build folder.
-
-    Raises:
-        NotReadable: it failed.
-    """
-    command = [ninja, "-C", str(folder), "-t", *tool]
-    try:
-        answer = ask_program(
-            command, seconds=_SECONDS, undecodable="surrogateescape", most_bytes=_MOST_LOG_BYTES
-        )
-    except NoAnswer as failure:
-        raise NotReadable(str(failure)) from failure
-    if answer.returncode != 0:
-        raise NotReadable(answer.stderr.strip() or f"{ninja} ended with status {answer.returncode}")
-    return answer.stdout
-
-
 def read_commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
     """Read the steps of a build folder: ``output``, ``file`` (its first input) and ``command`` of each.
 
     Raises:
         NotReadable: ninja cannot read the folder.
     """
+    command = [ninja, "-C", str(folder), "-t", "compdb"]
     try:
-        entries = json.loads(ask_ninja(ninja, folder, "compdb"))
-    except (ValueError, RecursionError) as error:
+        answer = ask_program(
+            command, seconds=_SECONDS, undecodable="surrogateescape", most_bytes=_MOST_LOG_BYTES
+        )
+        if answer.returncode != 0:
+            raise NotReadable(answer.stderr.strip() or f"{ninja} ended with status {answer.returncode}")
+        entries = json.loads(answer.stdout)
+    except (NoAnswer, ValueError, RecursionError) as error:
         raise NotReadable(str(error)) from error
     # Phony steps have no command.
     return [entry for entry in entries if entry["command"]]

@@ -27,7 +27,7 @@ RECORD = "record.json"
 LAST_BUILD = "last-build.txt"
 """The file in torchwheel's cache folder with the path of the latest build's log."""
 
-_SHAPE = 1
+_SHAPE = 2
 _MOST_BYTES = 1 << 27
 # A build writes its record every few seconds, which is all that another machine can see of it.
 _SECONDS_WITHOUT_SIGN = 120
@@ -102,7 +102,6 @@ class BuildRecord:
 
     Attributes:
         finished: finished steps by ninja's count, including failed ones.
-        samples: times (seconds since 1970) with the memory of all processes in bytes; few enough for a picture.
         owner: the build's process id, its start (in the kernel's ticks), and the machine.
         guess: whether ``left`` is based on kinds of files more than on measurements.
     """
@@ -117,7 +116,6 @@ class BuildRecord:
     memory: int | None = None
     running: tuple[Running, ...] = ()
     steps: tuple[TimedStep, ...] = ()
-    samples: tuple[tuple[float, int], ...] = ()
     owner: tuple[int, int | None, str] = (0, None, "")
     guess: bool = False
 
@@ -202,7 +200,6 @@ def read_build_record(path: Path) -> BuildRecord | None:
             "build": Build(**document["build"]),
             "running": tuple(Running(**one) for one in document["running"]),
             "steps": tuple(TimedStep(**one) for one in document["steps"]),
-            "samples": tuple((when, memory) for when, memory in document["samples"]),
             "owner": tuple(document["owner"]),
         }
         return BuildRecord(**{**document, **parts})

@@ -46,7 +46,6 @@ _LEAST_REST = 20
 _COMPILED = re.compile(rb"\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
 _QUOTES = re.compile(r"""["'\\]""")
 _OBJECTS = (".o", ".obj")
-_MOST_SAMPLES = 1000
 _MANIFEST = "build.ninja"
 
 
@@ -209,15 +208,9 @@ class Follower:
             running=running,
             steps=steps,
         )
-        samples = (
-            _thin_samples((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
-        )
         left = self._estimate.estimate_left(self.record, now)
         self.record = replace(
-            self.record,
-            left=left.seconds if left else None,
-            guess=left is not None and left.guess,
-            samples=samples,
+            self.record, left=left.seconds if left else None, guess=left is not None and left.guess
         )
 
     def _read_cache_answers(self) -> dict[str, bool]:
@@ -300,13 +293,6 @@ class Follower:
     def _write_record(self) -> None:
         with suppress(OSError):
             write_build_record(self._path, self.record)
-
-
-def _thin_samples(samples: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
-    """Limit the number of samples, keeping the larger of two neighbours."""
-    if len(samples) <= _MOST_SAMPLES:
-        return samples
-    return tuple(max(pair, key=lambda one: one[1]) for pair in zip(samples[::2], samples[1::2], strict=False))
 
 
 def _with_descendants(process: Process, children: Mapping[int, Sequence[Process]]) -> Iterator[Process]:

@@ -38,7 +38,6 @@ WHOLE = BuildRecord(
         TimedStep("old.o", "old.cpp", 900.0, 903.5, 5 << 20, cost=3.5),
         TimedStep("a.so", None, 1001.0, 1002.0, hit=False),
     ),
-    ((1001.0, 5), (1002.0, 6)),
     (1, None, ""),
     guess=True,
 )
@@ -59,10 +58,9 @@ def test_steps_of_a_build_whose_clock_ran_ahead_are_not_of_the_next() -> None:
     "change",
     [
         lambda text: text[:-2],
-        lambda text: text.replace(b"[1002.0,6]", b"[1002.0]"),
         lambda text: b"[]",
         lambda text: b"\xff",
-        lambda text: text.replace(b'"shape":1', b'"shape":2'),
+        lambda text: text.replace(b'"shape":2', b'"shape":1'),
         lambda text: text.replace(b'"running":[', b'"more":1,"running":['),
         lambda text: b"[" * 100_000,
     ],
