@@ -49,7 +49,6 @@ from torchwheel.extension.wheel_record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.host.compilers import command_words, join_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.ninja import find_ninja
@@ -73,7 +72,7 @@ from torchwheel.settings.config_settings import (
 )
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.system.files import atomic_copy, write_if_changed
+from torchwheel.system.files import atomic_copy
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
 
@@ -309,11 +308,9 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
 def _compiling(build: _Build) -> AbstractContextManager[Session]:
     """Return the session of CMake's build; torchwheel's own ninja has one where it is started."""
     project = build.request.project
-    cache = project_cache(project, build.folder)
-    write_if_changed(build.folder / CHOICE_FILE, cache or NO_CACHE)
     variables = hash_facts(build.variables)
     read = BuildInputs(build.cmake_folder, project.folder, project.environment, variables)
-    return project_session(project, cache, read, build.log, build.jobs)
+    return project_session(project, project_cache(project), read, build.log, build.jobs)
 
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:

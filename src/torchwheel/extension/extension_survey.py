@@ -23,20 +23,14 @@ from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.hardware.gpu_catalogue import detect_gpus
-from torchwheel.host.compiler_cache import (
-    caches_on_path,
-    find_compiler_cache,
-    kept_cache,
-    missing_cache,
-    recorded_choice,
-)
+from torchwheel.host.compiler_cache import find_compiler_cache, missing_cache
 from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.machine import Compiler
 from torchwheel.host.this import import_folders, this_host
-from torchwheel.plan.defines import choose_cache
+from torchwheel.plan.defines import switched_off
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import TorchwheelError, error, note
+from torchwheel.reporting.errors import TorchwheelError, error
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
@@ -102,7 +96,6 @@ def plan_extensions(
     *,
     install: bool = False,
     below: str = "",
-    begun_in: Path | None = None,
 ) -> ExtensionPlan:
     """Read the inputs of the plan of a project's extensions, and make it.
 
@@ -110,7 +103,6 @@ def plan_extensions(
         install: whether a toolkit that is still to be installed is; else it is assumed, because metadata and a
             printed plan need nothing but its release.
         below: see :class:`ExtensionInputs`.
-        begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
     """
     torch = project.torch
     cuda = project.builds_cuda and any(extension.uses_cuda for extension in extensions)
@@ -123,6 +115,7 @@ def plan_extensions(
     (cxx, cuda_host), unanswered = ask_compilers(
         [project.host.find_compiler("cxx"), cuda_host], nvcc if nvcc and is_file(Path(nvcc)) else None
     )
+    cache = project_cache(project)
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,
@@ -136,6 +129,8 @@ def plan_extensions(
         module_suffixes=tuple(EXTENSION_SUFFIXES),
         below=below,
         cuda_host=cuda_host,
+        launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
+        compiler_cache=cache,
     )
     findings = [*front_end_findings(torch, project.environment)]
     # The plan names extensions with CUDA sources.
@@ -144,22 +139,9 @@ def plan_extensions(
     # Tables name their CUDA sources.
     if any(one.by_setup_py for one in extensions):
         findings += map(error, target_without_code(project, extensions))
-    plan = make_extension_plan(replace(inputs, findings=tuple(findings)))
-    return _with_compiler_cache(plan, begun_in or plan.folder)
-
-
-def _with_compiler_cache(plan: ExtensionPlan, folder: Path) -> ExtensionPlan:
-    """Choose the compiler cache of a plan, whose folder remembers the one that it was begun with."""
-    project, cxx = plan.project, plan.inputs.cxx
-    found, cache = project_cache(project), project_cache(project, folder)
     chosen = project.settings.entries["compiler-cache"]
-    findings = [*map(error, missing_cache(chosen.text, found, chosen.origin)), *plan.findings]
-    # The build reports a missing one.
-    if cache != found and (cache is None or cache in caches_on_path(project.environment)):
-        findings.append(note(kept_cache(cache, found)))
-    launcher = cxx.launcher if cxx and cxx.launcher else (cache,) if cache else ()
-    inputs = replace(plan.inputs, launcher=launcher, compiler_cache=cache)
-    return replace(plan, inputs=inputs, findings=tuple(findings))
+    findings += map(error, missing_cache(chosen.text, cache, chosen.origin))
+    return make_extension_plan(replace(inputs, findings=tuple(findings)))
 
 
 def ask_compilers(
@@ -227,15 +209,10 @@ def _select_toolkit(project: ExtensionProject, extensions: Sequence[Extension], 
     return select_toolkit(needs, candidates)
 
 
-def project_cache(project: ExtensionProject, folder: Path | None = None) -> str | None:
-    """Choose the compiler cache of a project's builds.
-
-    Args:
-        folder: a build folder, which keeps its first choice, because another one changes every command.
-    """
+def project_cache(project: ExtensionProject) -> str | None:
+    """Choose the compiler cache of a project's builds."""
     settings, environment = project.settings, project.environment
     if settings.compiler_cache == "auto" and environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
         return None
     found = find_compiler_cache(settings.compiler_cache, project.host, environment)
-    begun = recorded_choice(folder) if folder else None
-    return choose_cache(settings, project.host, found, caches_on_path(environment), begun).cache
+    return None if switched_off(settings) else found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -76,39 +75,3 @@ def test_a_reproducible_wheel_is_the_same_with_it_and_without(tmp_path: Path, wa
         (wheel,) = (built.folder / "out").glob("*.whl")
         wheels.append(wheel.read_bytes())
     assert wheels[1:] == wheels[:1] * 2
-
-
-def built_files(built: Built, *, ccache: bool, **config: str) -> list[str]:
-    """The objects that a build compiles, on a PATH that ccache is on or not, and the ids of what it says."""
-    programs = built.folder / "programs"
-    if not programs.exists():
-        programs.mkdir()
-        for place in os.environ["PATH"].split(os.pathsep):
-            for program in Path(place).iterdir() if Path(place).is_dir() else ():
-                link = programs / program.name
-                if "ccache" not in program.name and not link.is_symlink() and program.exists():
-                    link.symlink_to(program)
-        (built.folder / "optional").mkdir()
-        (built.folder / "optional/ccache").symlink_to(str(shutil.which("ccache")))
-    path = [str(built.folder / "optional")] if ccache else []
-    variables = {"PATH": os.pathsep.join([*path, str(programs)]), "CCACHE_DIR": str(built.folder / "store")}
-    status, text = built.said(config, TORCH_NO_COMPILER_WRAPPER="0", **variables)
-    assert status == 0, text
-    kept = ["kept"] if "[compiler-cache-kept]" in text else []
-    return [*kept, *re.findall(r"^\[\d+/\d+\] (?:Building|compile) .*", text, re.MULTILINE)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("way", list(WAYS))
-@pytest.mark.parametrize("begun", [True, False], ids=["begun with it", "begun without it"])
-def test_a_cache_that_comes_or_goes_compiles_nothing_again(plain_path: Path, way: str, begun: bool) -> None:
-    built = project(plain_path, way)
-    assert len(built_files(built, ccache=begun)) == 1
-    assert built_files(built, ccache=not begun) == ["kept"]
-    assert built_files(built, ccache=begun) == []
-    built.write("include/own.h", HEADER.replace("first", "second"))
-    assert len(built_files(built, ccache=not begun)) == 2
-    assert built.mark_in() == "second, nothing"
-    # It is changed where somebody asks for that.
-    other = {"compiler-cache": "none" if begun else "ccache"}
-    assert len(built_files(built, ccache=True, **other)) == 1

@@ -132,7 +132,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
     extensions = project_extensions(project, (options,))
     below = f"{call.folder}/{options.name}"
-    plan = plan_extensions(project, extensions, install=True, below=below, begun_in=call.build.parent)
+    plan = plan_extensions(project, extensions, install=True, below=below)
     plan.stop_on_errors()
     folder = call.build / plan.below
     folder.mkdir(parents=True, exist_ok=True)

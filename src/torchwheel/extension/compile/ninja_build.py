@@ -18,20 +18,13 @@ from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.session import Session, build_session, held_folder
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
-from torchwheel.host.compiler_cache import (
-    CHOICE_FILE,
-    KEPT,
-    NO_CACHE,
-    cache_variables,
-    caches_on_path,
-    missing_kept_cache,
-)
+from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.compilers import join_words
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.this import make_private, temporary_variables
 from torchwheel.progress.build_record import Build
 from torchwheel.reporting.errors import TorchwheelError, announce
-from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
+from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -67,11 +60,7 @@ def announced_build(plan: ExtensionPlan) -> Iterator[None]:
     began = time.monotonic()
     say(f"{plan.summary}, {count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}")
     announce(plan.findings, plan.skipped)
-    for finding in plan.findings:
-        if finding.id == KEPT:
-            say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
     with held_folder(plan.folder, plan.project.folder, plan.project.cache, plan.folder / "lock"):
-        write_if_changed(plan.folder / CHOICE_FILE, plan.inputs.compiler_cache or NO_CACHE)
         yield
     say(f"compiling took {format_duration(time.monotonic() - began)}")
 
@@ -98,15 +87,11 @@ def _drop_without_headers(folder: Path, steps: Iterable[Step]) -> None:
 def project_session(
     project: ExtensionProject, cache: str | None, read: BuildInputs, log: Path, jobs: int
 ) -> AbstractContextManager[Session]:
-    """Return the session of a build in ``read.folder``; a script replaces a compiler cache that was removed since."""
+    """Return the session of a build in ``read.folder``."""
     source, windows = str(project.folder), project.host.system == "Windows"
     build = Build(project.folder.name, source, source, str(read.folder), str(log), jobs, of_extensions=True)
     variables = cache_variables(project.settings.compiler_cache, cache, [read.folder], windows=windows)
-    is_missing = cache is not None and cache not in caches_on_path(project.environment)
-    if cache and is_missing:
-        say(f"{missing_kept_cache(cache).what}  [{KEPT}]")
-    compiler_cache = CompilerCache(cache, variables, read.folder, is_missing)
-    return build_session(build, read, project.cache, compiler_cache)
+    return build_session(build, read, project.cache, CompilerCache(cache, variables, read.folder))
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
