@@ -75,7 +75,7 @@ def candidate_wheels(
         requirement = f"{plan.distribution}=={plan.version}"
         options = (requirement, "--index-url", place, *_only_tags(plan.wheel_name), *_BRIEFLY)
         # Otherwise pip would also use its configured indexes, and choose the wheel with the highest build tag.
-        alone = pip_variables_for_one_place(environment)
+        alone = pip_variables_for_one_place(environment, place)
         try:
             folder = plan.folders.cache / "downloads"
             wheel = fetch_wheel(plan.folders.cache, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
@@ -142,7 +142,7 @@ def fetch_wheel(
         try:
             run_streaming(
                 [sys.executable, "-c", program, *options, "-d", str(temporary), *arguments],
-                folder=folder,
+                folder=Path.cwd(),
                 # A warning that is an error for the user's programs would end older releases of pip.
                 environment={**environment, "PYTHONWARNINGS": ""},
                 log=log,

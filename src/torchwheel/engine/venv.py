@@ -213,7 +213,8 @@ def _create_environment(folder: Path, installing: Installing, log: Path, *option
     base = base_interpreter()
     refused = Problem.of("environment-not-made", origin=folder, what=_NOT_MADE, python=base)
     variables = installing_variables(installing.environment)
-    _run_installer([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)
+    command = [base, "-I", "-m", "venv", *options, str(folder)]
+    _run_installer(command, variables, folder, log, refused)
 
 
 def _install_packages(
@@ -232,39 +233,34 @@ def _install_packages(
     )
     started = installer.install_command(requires, interpreter_in(base), prefix, installing.environment)
     with started as (command, variables):
-        _run_installer(command, variables, prefix or base, installing, log, refused)
+        _run_installer(command, variables, prefix or base, log, refused)
 
 
 def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
     """Return the newest pip, installed for frontends without a usable one."""
     folder = beside.with_name(f"{beside.name.partition('-')[0]}-pip")
-    command = (interpreter_in(folder), "-m", "pip")
+    command = (interpreter_in(folder), "-I", "-m", "pip")
     with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
         if needed:
             _create_environment(folder, installing, log)
             refused = Problem.of("build-requirements-missing/pip")
             upgrade = [*command, "--disable-pip-version-check", "install", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))
-            _run_installer(upgrade, variables, folder, installing, log, refused)
+            _run_installer(upgrade, variables, folder, log, refused)
     installer = read_installer(command, installing.environment)
     assert installer is not None
     return installer
 
 
 def _run_installer(
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    folder: Path,
-    installing: Installing,
-    log: Path,
-    refused: Problem,
+    command: Sequence[str], variables: Mapping[str, str], folder: Path, log: Path, refused: Problem
 ) -> None:
     """Run venv or an installer for an environment's folder; report a full disk, which they may not show."""
     try:
         run_streaming(
             command,
-            # Not the user's folder, because `python -m` imports from the current one first.
-            folder=folder.parent,
+            # The settings of pip and uv may have relative paths, and uv reads the project's.
+            folder=Path.cwd(),
             environment=variables,
             log=log,
             # Errors are quoted in the problem below.

@@ -1,4 +1,4 @@
-"""The installer for torchwheel's environments, the frontend's own uv or pip, and what it would install today.
+"""The installer for torchwheel's environments: the frontend's own uv or pip.
 
 An environment's own pip would come from ensurepip, years old in an old Python, without today's options and index
 formats.
@@ -6,29 +6,24 @@ formats.
 
 from __future__ import annotations
 
-import json
 import os
+import platform
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import tomlkit
-from packaging.utils import canonicalize_name
-
 from torchwheel.host.installer_settings import (
-    CONSTRAINTS,
     frontend_uv,
     pip_variables,
+    uv_constraint_files,
     uv_constraints,
-    uv_settings,
     uv_variables,
 )
-from torchwheel.host.programs import NoAnswer, ask_program, find_program
-from torchwheel.reporting.errors import refusal
+from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.versions import at_least
 
 FRONTEND_VARIABLES = frozenset(
@@ -44,6 +39,14 @@ _SECONDS_TO_ANSWER = 60.0
 
 _ANSWER = re.compile(r"(?P<name>pip|uv) (?P<version>\d[\w.]*)")
 
+# What no project's settings decide, as they are for its own environment; the place and the platform have no option.
+_UV_USUAL = (
+    "--deps", "--no-require-hashes", "--prerelease", "if-necessary-or-explicit", "--resolution", "highest",
+    "--python-version", platform.python_version(),
+)  # fmt: skip
+# Instead of what a configuration file says. An empty variable would not do: pip takes it for unset.
+_ELSEWHERE = ("--target", "", "--python-version", "")
+
 # `pip --python` runs the pip of another environment in the interpreter.
 _RUNNER = "__pip-runner__.py"
 
@@ -57,61 +60,41 @@ class Installer:
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
+    @contextmanager
     def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
-    ) -> AbstractContextManager[tuple[list[str], dict[str, str]]]:
-        """Yield the command that installs requirements, and its variables."""
-        place = [] if prefix is None else ["--prefix", str(prefix)]
-        if self.name == "uv":
-            words = ["install", "--quiet", "--compile-bytecode", "--python", python, *place, "--", *requires]
-            return self._command(words, environment)
-        # Without --ignore-installed, pip would uninstall other versions from the environment.
-        beside = [] if prefix is None else ["--ignore-installed"]
-        # Not --quiet, with which pip names no constraint of a conflict.
-        options = ["--progress-bar", "off", "--no-input", "--no-warn-script-location", *place, *beside]
-        return self._command(["--python", python, "install", *options, *requires], environment)
-
-    def resolve_command(
-        self, wanted: Path, python: str, environment: Mapping[str, str]
-    ) -> AbstractContextManager[tuple[list[str], dict[str, str]]]:
-        """Yield the command that prints what a file of requirements comes to, installing nothing, and its variables.
+    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the command that installs requirements, and its variables.
 
         Args:
-            python: the interpreter to resolve for, which for pip is the one that runs it.
+            prefix: another folder than the interpreter's environment.
         """
-        if self.name == "uv":
-            options = ["--quiet", "--no-header", "--no-annotate", "--python", python]
-            return self._command(["compile", *options, str(wanted)], environment)
-        options = ["--dry-run", "--ignore-installed", "--quiet", "--no-input", "--report", "-"]
-        return self._command(["install", *options, "-r", str(wanted)], environment)
-
-    @contextmanager
-    def _command(
-        self, words: Sequence[str], environment: Mapping[str, str]
-    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+        # Also for the environment itself, because a configuration file may have a prefix.
+        place = ["--prefix", str(prefix or Path(python).parent.parent)]
         variables = installing_variables(environment)
-        if self.name == "pip":
-            yield [*self.command, "--disable-pip-version-check", *words], pip_variables(variables)
+        if self.name == "uv":
+            with _uv_constraints(environment) as constraints:
+                options = ["--quiet", "--compile-bytecode", "--python", python, *_UV_USUAL, *constraints]
+                yield (
+                    [*self.command, "pip", "install", *options, *place, "--", *requires],
+                    uv_variables(variables),
+                )
             return
-        with _uv_options(environment) as settings:
-            yield [*self.command, "pip", words[0], *settings, *words[1:]], uv_variables(variables)
+        # Not --quiet, with which pip names no constraint of a conflict.
+        quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
+        # Without --ignore-installed, pip would uninstall other versions from the environment.
+        options = ["--no-input", *quiet, *_ELSEWHERE, *place, *(["--ignore-installed"] if prefix else [])]
+        yield [*self.command, "--python", python, "install", *options, *requires], pip_variables(variables)
 
 
 @contextmanager
-def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield uv's options for the settings that are passed on; files with them are temporary, as they may be secret."""
-    settings = uv_settings(environment)
-    wanted, named = settings.pop(CONSTRAINTS, []), uv_constraints(environment)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torchwheel-uv-")))
-        (folder / "uv.toml").write_text(tomlkit.dumps(settings), encoding="utf-8")
-        if wanted:
-            (folder / "constraints.txt").write_text("\n".join(map(str, wanted)) + "\n", encoding="utf-8")
-            named.append(str(folder / "constraints.txt"))
-        constraints = [
-            word for name in named for word in ("--constraints", name, "--build-constraints", name)
-        ]
-        yield ["--config-file", str(folder / "uv.toml"), *constraints]
+def _uv_constraints(environment: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield uv's options for the build constraints, which it has itself for what it builds alone."""
+    with tempfile.TemporaryDirectory(prefix="torchwheel-uv-") as folder:
+        own = Path(folder, "constraints.txt")
+        own.write_text("\n".join(uv_constraints(environment)), encoding="utf-8")
+        files = (*uv_constraint_files(environment), str(own))
+        yield [word for file in files for word in ("--constraints", file)]
 
 
 def find_installer(environment: Mapping[str, str]) -> Installer | None:
@@ -150,10 +133,11 @@ def _pip_commands() -> Iterator[list[str]]:
     parent = _parent_command()
     if len(parent) > 1 and parent[1].endswith(_RUNNER):
         yield parent[:2]
-    yield [sys.executable, "-m", "pip"]
+    # Isolated, because the current folder may have a pip.py.
+    yield [sys.executable, "-I", "-m", "pip"]
     if parent and Path(parent[0]).name.startswith("python"):
         # build and other frontends create an environment without pip, and fill it with their own.
-        yield [parent[0], "-m", "pip"]
+        yield [parent[0], "-I", "-m", "pip"]
 
 
 def _parent_command() -> list[str]:
@@ -166,40 +150,3 @@ def _parent_command() -> list[str]:
     except OSError:
         return []
     return words
-
-
-_SECONDS = 300.0
-"""pip reads the metadata of thirty packages one after the other, from an index that may be far away."""
-
-
-def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return name -> version of what an isolated build of this Python would install today.
-
-    uv is asked where it is installed: it reads metadata in parallel, and only parts of wheels whose index has no
-    metadata files, which pip downloads whole.
-    """
-    uv = find_program("uv", environment.get("PATH"))
-    installer = (read_installer([uv], environment) if uv else None) or find_installer(environment)
-    if installer is None:
-        raise refusal("index-not-asked")
-    with tempfile.TemporaryDirectory(prefix="torchwheel-index-") as folder:
-        wanted = Path(folder, "requirements.in")
-        wanted.write_text("\n".join(requires) + "\n", encoding="utf-8")
-        with installer.resolve_command(wanted, sys.executable, environment) as (command, variables):
-            try:
-                answer = ask_program(command, variables, _SECONDS)
-            except NoAnswer as failure:
-                raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
-    if answer.returncode != 0:
-        raise refusal(
-            "index-has-no-answer",
-            requirements=", ".join(requires),
-            installer=installer,
-            reason=(answer.stderr or answer.stdout).strip(),
-        )
-    if installer.name == "uv":
-        lines = (line.partition(";")[0].split() for line in answer.stdout.splitlines())
-        pins = (words[0].partition("==") for words in lines if words)
-        return {canonicalize_name(name): version for name, equals, version in pins if equals}
-    found = (entry["metadata"] for entry in json.loads(answer.stdout)["install"])
-    return {canonicalize_name(one["name"]): one["version"] for one in found}

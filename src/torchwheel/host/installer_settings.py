@@ -1,7 +1,7 @@
-"""The settings of pip and uv that reach torchwheel's environments, from variables and configuration files.
+"""What torchwheel knows of pip's and uv's settings, which both read themselves; ``installers.toml`` lists them.
 
-``installers.toml`` lists them. The source of packages is not part of an environment's name: another mirror has the same
-releases, and another environment would mean to compile everything again.
+Read here are those that decide versions, because an environment's name depends on them. The source of packages is not
+part of the name: another mirror has the same releases, and another environment would mean to compile everything again.
 
 Sources: https://pip.pypa.io/en/stable/topics/configuration/ and
 https://docs.astral.sh/uv/concepts/configuration-files/
@@ -15,6 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,11 @@ from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.system.toml import read_toml
 
-CONSTRAINTS = "build-constraint-dependencies"
-"""uv.toml's key for build constraints, a list of requirements."""
-
 _SECTIONS = ("global", "install")
 _CONFIG_FILE = "PIP_CONFIG_FILE"
 _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
 _MOST_FILES = 100
-_OF_BUILDS, _OF_ALL = "build-constraint", "constraint"
-_UV_CONSTRAINT_FILES = "UV_BUILD_CONSTRAINT"
+_UV_CONSTRAINTS, _UV_CONSTRAINT_FILES = "build-constraint-dependencies", "UV_BUILD_CONSTRAINT"
 _UV_PLACE_VARIABLES = ("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX")
 # uv sets it for its child processes: https://docs.astral.sh/uv/reference/environment/#uv
 _UV = "UV"
@@ -65,26 +62,19 @@ def version_choices(environment: Mapping[str, str]) -> list[str]:
     """Return the installer's settings that affect versions, as texts, with the content of the constraint files."""
     if frontend_uv(environment):
         return _uv_version_choices(environment)
-    chosen = _only(pip_settings(environment), installer_lists()["pip"]["versions"])
-    constraints = chosen.pop(_OF_ALL, "")
-    constraints = chosen.pop(_OF_BUILDS, constraints)
+    settings, names = pip_settings(environment), installer_lists()["pip"]["versions"]
     return [
-        *_read_constraints(constraints.split()),
-        *(f"--{key}={value}" for key, value in sorted(chosen.items())),
+        *_read_constraints(_pip_constraints(settings).split()),
+        *(f"--{name}={settings[name]}" for name in names if name in settings),
     ]
 
 
 def has_another_index(environment: Mapping[str, str]) -> bool:
     """Whether pip or uv is configured to take packages from elsewhere than PyPI."""
-    return bool(
-        _only(pip_settings(environment), installer_lists()["pip"]["places"])
-        or _only(uv_settings(environment), installer_lists()["uv"]["places"])
-        or any(value and name.startswith(_UV_PLACE_VARIABLES) for name, value in environment.items())
+    tables = [pip_settings(environment), *_uv_tables(environment)]
+    return any(table.get(name) for table in tables for name in installer_lists()["places"]) or any(
+        value and name.startswith(_UV_PLACE_VARIABLES) for name, value in environment.items()
     )
-
-
-def _only(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: settings[name] for name in names if name in settings}
 
 
 def _read_constraints(constraints: Iterable[str]) -> Iterator[str]:
@@ -118,48 +108,36 @@ def _configuration_folders(environment: Mapping[str, str]) -> list[Path]:
 def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a pip that fills one of torchwheel's environments.
 
-    It has only pip's settings that are passed on, and no configuration file overrides them. Build constraints replace
-    other constraints, as in pip's own isolated environments.
+    Variables take precedence over pip's configuration files. Build constraints replace other constraints, as in pip's
+    own isolated environments.
     """
-    settings = pip_settings(environment)
-    if _OF_BUILDS in settings:
-        settings[_OF_ALL] = settings[_OF_BUILDS]
-    return _with_settings(settings, environment)
-
-
-def pip_variables_for_one_place(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a pip whose arguments name the only index.
-
-    Of pip's settings it has those for access, such as proxies and certificates, and no other index.
-    """
-    lists = installer_lists()["pip"]
-    kept = (name for name in lists["access"] if name not in lists["places"])
-    return _with_settings(_only(_all_pip_settings(environment), kept), environment)
-
-
-def _with_settings(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    # The new environment has no keyring to import. build does the same.
+    lists, settings = installer_lists()["pip"], pip_settings(environment)
+    own: dict[str, str] = {**lists["fixed"]}
+    if constraints := _pip_constraints(settings):
+        own["PIP_CONSTRAINT"] = constraints
+    # pip looks for no keyring where it may not ask, and the new environment has none to import. build does the same.
     if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
-        settings["keyring-provider"] = "subprocess"
-    kept = {name: value for name, value in environment.items() if not name.startswith("PIP_")}
-    own = {
-        f"PIP_{option.upper().replace('-', '_')}": _from_elsewhere(option, value)
-        for option, value in settings.items()
-    }
-    return {**kept, **own, _CONFIG_FILE: os.devnull}
+        own["PIP_KEYRING_PROVIDER"] = "subprocess"
+    return {**{name: value for name, value in environment.items() if name not in lists["dropped"]}, **own}
 
 
-def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    lists = installer_lists()["pip"]
-    return _only(_all_pip_settings(environment), (*lists["versions"], *lists["access"]))
+def pip_variables_for_one_place(environment: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the environment for a pip whose arguments name the only index, ``place``."""
+    # An empty variable would not take precedence over a file, and pip looks for no packages in a device.
+    only = {"PIP_NO_INDEX": "0", "PIP_EXTRA_INDEX_URL": place, "PIP_FIND_LINKS": os.devnull}
+    return {**pip_variables(environment), **only}
 
 
 def wants_hashes(environment: Mapping[str, str]) -> bool:
-    value = _all_pip_settings(environment).get("require-hashes", "")
+    value = pip_settings(environment).get("require-hashes", "")
     return value.lower() in ("1", "true", "yes", "on", "y", "t")
 
 
-def _all_pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
+def _pip_constraints(settings: Mapping[str, str]) -> str:
+    return settings.get("build-constraint") or settings.get("constraint", "")
+
+
+def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for file in _pip_files(environment):
         # Raw like pip's own, because a URL may contain a percent sign.
@@ -184,18 +162,6 @@ def _option_name(key: str) -> str:
     return key.lower().replace("_", "-").removeprefix("--")
 
 
-def _from_elsewhere(option: str, value: str) -> str:
-    """Make the relative paths in a value absolute; in a list as URLs, so that blanks do not split them."""
-    if option in installer_lists()["pip"]["files"]:
-        return str(Path(value).absolute())
-    if option not in installer_lists()["pip"]["paths"]:
-        return value
-    return " ".join(
-        Path(word).absolute().as_uri() if "://" not in word and exists(Path(word)) else word
-        for word in value.split()
-    )
-
-
 def _pip_files(environment: Mapping[str, str]) -> list[Path]:
     """pip's configuration files, lowest precedence first."""
     named = environment.get(_CONFIG_FILE)
@@ -216,61 +182,41 @@ def _pip_files(environment: Mapping[str, str]) -> list[Path]:
 
 
 def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    table = installer_lists()["uv-variables"]
-    passed, prefix = {*table["versions"], *table["access"]} - {_UV_CONSTRAINT_FILES}, table["access-prefix"]
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith("UV_") or name in passed or name.startswith(prefix)
-    }
+    dropped = installer_lists()["uv"]["dropped"]
+    return {name: value for name, value in environment.items() if name not in dropped}
+
+
+def uv_constraint_files(environment: Mapping[str, str]) -> list[str]:
+    return environment.get(_UV_CONSTRAINT_FILES, "").split()
 
 
 def uv_constraints(environment: Mapping[str, str]) -> list[str]:
-    named = environment.get(_UV_CONSTRAINT_FILES, "").split()
-    return [name if "://" in name else str(Path(name).absolute()) for name in named]
-
-
-def uv_settings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Merge the settings of uv.toml, the project's ``[tool.uv]``, and the user's and system's files, like uv.
-
-    Only settings that are passed on are included.
-    """
-    lists = installer_lists()["uv"]
-    joined: dict[str, Any] = {}
-    for file in _uv_files(environment):
-        try:
-            content = read_toml(file)
-        except (TorchwheelError, OSError):
-            # uv itself reports the fault.
-            continue
-        own = content.get("tool", {}).get("uv", {}) if file.name == "pyproject.toml" else content
-        for key, value in _only(own, (*lists["versions"], *lists["access"])).items():
-            value = _absolute_paths(key, value, file.parent)
-            there = joined.setdefault(key, value)
-            if there is not value and isinstance(there, list) and isinstance(value, list):
-                joined[key] = [*there, *value]
-    return joined
+    """The build constraints in uv's files, as requirements."""
+    found = (table.get(_UV_CONSTRAINTS) for table in _uv_tables(environment))
+    return [str(line) for lines in found if isinstance(lines, list) for line in lines]
 
 
 def _uv_version_choices(environment: Mapping[str, str]) -> list[str]:
-    lists = installer_lists()
-    variables = (name for name in lists["uv-variables"]["versions"] if name != _UV_CONSTRAINT_FILES)
-    chosen = _only(uv_settings(environment), lists["uv"]["versions"])
-    chosen |= {name: value for name, value in _only(environment, variables).items() if value}
-    texts = (
-        f"{key}={json.dumps(value, default=str, sort_keys=True)}" for key, value in sorted(chosen.items())
-    )
-    return [*_read_constraints(uv_constraints(environment)), *texts]
+    lists = installer_lists()["uv"]
+    tables = [*_uv_tables(environment), {name: environment.get(name) for name in lists["variables"]}]
+    return [
+        *_read_constraints(uv_constraint_files(environment)),
+        *(
+            f"{name}={json.dumps(table[name], default=str, sort_keys=True)}"
+            for table in tables
+            for name in (*lists["versions"], *lists["variables"])
+            if table.get(name)
+        ),
+    ]
 
 
-def _absolute_paths(key: str, value: Any, folder: Path) -> Any:
-    """Make the paths in a value absolute; uv resolves them from the file's folder."""
-    if isinstance(value, list):
-        return [_absolute_paths(key, one, folder) for one in value]
-    if key == "index" and isinstance(value, dict) and "url" in value:
-        return {**value, "url": _absolute_paths("index-url", value["url"], folder)}
-    is_path = key in installer_lists()["uv"]["paths"] and isinstance(value, str) and "://" not in value
-    return str((folder / value).absolute()) if is_path and exists(folder / value) else value
+def _uv_tables(environment: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the tables of uv.toml, of the project's ``[tool.uv]``, and of the user's and system's files."""
+    for file in _uv_files(environment):
+        # uv itself reports a fault.
+        with suppress(TorchwheelError, OSError, AttributeError):
+            content = read_toml(file)
+            yield content["tool"].get("uv", {}) if file.name == "pyproject.toml" else content
 
 
 def _uv_files(environment: Mapping[str, str]) -> Iterator[Path]:

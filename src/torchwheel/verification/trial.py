@@ -113,7 +113,8 @@ def _install(
             wheel = shutil.copyfile(wheel, plain)
         requires = [str(wheel), *more]
         with installer.install_command(requires, interpreter_in(folder), None, environment) as (command, own):
-            _run(command, folder.parent, own, log)
+            # The settings of pip and uv may have relative paths.
+            _run(command, Path.cwd(), own, log)
     except ProcessFailed as failure:
         if full := full_disk(
             folder.parent, failure.log, "the wheel could not be installed: the disk is full"

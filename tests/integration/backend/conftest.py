@@ -12,7 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, check, clean_environment, make_tree, snapshot, torchwheel, wrapper
 from places import REPOSITORY
-from torchwheel.host.installer_settings import pip_variables
+from torchwheel.host.installer_settings import pip_settings
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ def online(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> dict[s
     if answer.returncode != 0:
         pytest.skip(f"no package registry can be reached: {answer.stderr.strip().splitlines()[-1]}")
     # Constraints of this machine would hold for pip, and not for uv.
+    own = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in pip_settings(os.environ).items()}
     inherited = {
         name: value
-        for name, value in pip_variables(os.environ).items()
+        for name, value in {**os.environ, **own}.items()
         if name.startswith(("PIP_", "UV_", "SSL_")) and not name.endswith("CONSTRAINT")
     }
     # A path in PIP_FIND_LINKS ends at a blank.

@@ -19,7 +19,6 @@ from index.web import serving
 from places import MINITORCH
 from torchwheel.engine import fetch, store
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
-from torchwheel.host.installer_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
@@ -332,24 +331,6 @@ def test_only_the_named_index_is_asked(tree: Path, tmp_path: Path, way: str) -> 
     assert choice.wheel is not None, (tmp_path / "cache/get.log").read_text()
     assert (choice.way, choice.wheel.name) == (Way.BUILT_BEFORE, wheel.name)
     assert choice.wheel.read_bytes() == wheel.read_bytes()
-
-
-def test_how_the_named_index_is_reached_is_kept(tmp_path: Path) -> None:
-    config = tmp_path / "pip.conf"
-    config.write_text("[global]\nproxy = http://proxy\nextra-index-url = http://other\n")
-    environment = {
-        "PIP_CONFIG_FILE": str(config),
-        "PIP_CERT": "/ca.pem",
-        "PIP_NO_DEPS": "1",
-        "HTTPS_PROXY": "p",
-    }
-    kept = pip_variables_for_one_place(environment)
-    assert kept == {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_PROXY": "http://proxy",
-        "PIP_CERT": "/ca.pem",
-        "HTTPS_PROXY": "p",
-    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")

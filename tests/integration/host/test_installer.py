@@ -16,8 +16,8 @@ from torchwheel.host import installer
 from torchwheel.host.installer import find_installer, installing_variables
 from torchwheel.host.installer_settings import (
     frontend_uv,
+    has_another_index,
     pip_variables,
-    uv_settings,
     version_choices,
 )
 from torchwheel.host.programs import find_program
@@ -73,37 +73,33 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 HARMFUL = (
     "no-dependencies = True",
     "ignore-installed = True",
+    "no-build-isolation = False",
     "no-deps = yes",
     "dry-run = yes",
     "user = yes",
     "target = elsewhere",
     "prefix = elsewhere",
-    "root = elsewhere",
     "require-hashes = yes",
+    "require-virtualenv = yes",
+    "python-version = 3.7",
+    "quiet = 3",
     "upgrade = yes",
     "force-reinstall = yes",
-    "report = report.json",
+)
+_OF_VARIABLES = (
     "python = /nowhere/python",
-    "python-version = 3.7",
+    "root = elsewhere",
+    "report = report.json",
     "platform = win_amd64",
-    "require-virtualenv = yes",
-    "use-feature = of-tomorrow",
-    "progress-bar = of-tomorrow",
-    "exists-action = of-tomorrow",
-    "root-user-action = of-tomorrow",
-    "no-build-isolation = yes",
     "requirement = nowhere.txt",
     "editable = nowhere",
-    "config-settings = target=cpu",
-    "isolated = yes",
-    "log = elsewhere.log",
 )
 
 
 @pytest.mark.parametrize("way", ["variables", "pip.conf"])
 def test_what_decides_where_and_whether_does_not_reach_pip(way: str, place: Place) -> None:
-    """All at once, as each that did would stop it or leave the environment empty."""
-    pairs = [line.partition(" = ")[::2] for line in HARMFUL]
+    """All at once, as each that did would stop it or leave the environment empty. conda-build sets the first three."""
+    pairs = [line.partition(" = ")[::2] for line in (*HARMFUL, *_OF_VARIABLES)]
     variables = {f"PIP_{key.upper().replace('-', '_')}": value for key, value in pairs}
     if way == "pip.conf":
         place.configured(
@@ -118,6 +114,17 @@ def test_what_decides_where_and_whether_does_not_reach_pip(way: str, place: Plac
     ]
 
 
+def test_relative_paths_of_pips_settings_begin_where_the_user_stands(place: Place) -> None:
+    """The folder has a blank; a module of its own does not stand in for pip."""
+    os.chdir(place.wheels)
+    (place.wheels / "pip.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    del place.environment["PIP_FIND_LINKS"]
+    (place.wheels / "old").write_text("tiny<25\n", encoding="utf-8")
+    place.configured("pip", "[global]\nfind-links = .\n[install]\nconstraint = old\n")
+    assert has_another_index(place.environment)
+    assert place.installed() == {"tiny": "24.2"}
+
+
 @pytest.mark.parametrize("way", ["PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "constraint", "build-constraint"])
 def test_constraints_hold_and_those_of_builds_count_more(way: str, place: Place) -> None:
     old, new = place.home / "old", place.home / "new"
@@ -129,7 +136,7 @@ def test_constraints_hold_and_those_of_builds_count_more(way: str, place: Place)
     if "BUILD" in way.upper():
         given["PIP_CONSTRAINT"] = "new"
     variables = pip_variables({**place.environment, **given})
-    assert variables["PIP_CONSTRAINT"] == old.as_uri()
+    assert variables["PIP_CONSTRAINT"] == "old"
     assert version_choices({**place.environment, **given}) == ["tiny<25\n"]
 
 
@@ -163,7 +170,7 @@ def test_the_frontends_own_pip_is_taken(place: Place, monkeypatch: pytest.Monkey
     """build fills an environment without pip by its own; where there is none, torchwheel keeps one."""
     here = find_installer(place.environment)
     assert here is not None
-    assert (here.command, here.name) == ((sys.executable, "-m", "pip"), "pip")
+    assert (here.command, here.name) == ((sys.executable, "-I", "-m", "pip"), "pip")
     bare = place.home / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
     own = sys.executable
@@ -171,7 +178,7 @@ def test_the_frontends_own_pip_is_taken(place: Place, monkeypatch: pytest.Monkey
     monkeypatch.setattr(installer, "_parent_command", lambda: [own, "-m", "build"])
     found = find_installer(place.environment)
     assert found is not None
-    assert found.command == (own, "-m", "pip")
+    assert found.command == (own, "-I", "-m", "pip")
     monkeypatch.setattr(installer, "_parent_command", lambda: ["/bin/sh", "-c", "torchwheel build"])
     assert find_installer(place.environment) is None
 
@@ -189,10 +196,12 @@ def test_uv_is_taken_where_it_builds_or_made_the_environment(
 
 
 @needs_uv
-def test_uv_gets_what_decides_versions_and_indexes(place: Place) -> None:
-    """From its files and variables; what decides where and whether stays away, as [pip] does with `uv build`."""
+def test_uv_reads_its_own_settings(place: Place) -> None:
+    """Its files and variables decide versions and indexes; those for a project's own environment are overruled."""
     place.environment |= {"UV": UV, "UV_CACHE_DIR": str(place.home / ".cache")}
-    harmful = "target = 'elsewhere'\nno-deps = true\nrequire-hashes = true\nprefix = 'x'\n"
+    harmful = (
+        "no-deps = true\nrequire-hashes = true\npython-version = '3.7'\nresolution = 'lowest'\nprefix = 'x'\n"
+    )
     place.configured("uv", f"no-index = true\nfind-links = ['../../some wheels']\n[pip]\n{harmful}")
     overruled = {
         "UV_REQUIRE_HASHES": "1",
@@ -200,6 +209,7 @@ def test_uv_gets_what_decides_versions_and_indexes(place: Place) -> None:
         "UV_PYTHON": "2.7",
         "UV_RESOLUTION": "lowest",
     }
+    assert has_another_index(place.environment)
     assert place.installed("one", **overruled) == {"tiny": "25.0"}
     (place.home / "old").write_text("tiny<25\n", encoding="utf-8")
     assert place.installed("two", UV_BUILD_CONSTRAINT="old") == {"tiny": "24.2"}
@@ -207,8 +217,18 @@ def test_uv_gets_what_decides_versions_and_indexes(place: Place) -> None:
         "[tool.uv]\nbuild-constraint-dependencies = ['tiny<25']\n", "utf-8"
     )
     assert place.installed("three") == {"tiny": "24.2"}
-    assert not (place.home / "elsewhere").exists()
     assert list(place.home.glob("**/torchwheel-uv-*")) == []
+
+
+@needs_uv
+def test_a_target_in_uvs_file_is_refused(place: Place) -> None:
+    """uv has no option against it, so the environment stays empty."""
+    place.environment |= {"UV": UV, "UV_CACHE_DIR": str(place.home / ".cache"), "UV_OFFLINE": "1"}
+    place.environment |= {"UV_FIND_LINKS": str(place.wheels)}
+    place.configured("uv", f"[pip]\ntarget = '{place.home / 'elsewhere'}'\n")
+    with pytest.raises(TorchwheelError) as caught:
+        place.installed()
+    assert [problem.id for problem in caught.value.problems] == ["build-requirements-missing"]
 
 
 @needs_uv
@@ -231,25 +251,20 @@ def test_uv_installs_beside_an_environment(place: Place) -> None:
         assert answer.stdout == f"{version}\n"
 
 
-def test_ways_of_uvs_files(place: Place) -> None:
-    """A project's own file stands before the user's, and lists are joined."""
-    place.configured(
-        "uv", "exclude-newer = '2026-01-01'\nextra-index-url = ['https://two']\n[pip]\ntarget = 'x'\n"
-    )
-    (place.home / "pyproject.toml").write_text("[tool.uv]\nextra-index-url = ['https://one']\n", "utf-8")
+def test_what_uvs_files_say_about_versions(place: Place) -> None:
+    """A project's own file and the user's."""
+    place.configured("uv", "exclude-newer = '2026-01-01'\nextra-index-url = ['https://two']\n")
+    project = place.home / "pyproject.toml"
+    project.write_text("[tool.uv]\nno-build = true\nmanaged = false\n", "utf-8")
     below = place.home / "below"
     below.mkdir()
     os.chdir(below)
     environment = {**place.environment, "UV": "uv"}
-    assert uv_settings(environment) == {
-        "extra-index-url": ["https://one", "https://two"],
-        "exclude-newer": "2026-01-01",
-    }
+    assert version_choices(environment) == ["no-build=true", 'exclude-newer="2026-01-01"']
+    project.write_text("# [tool.uv]\ntool = 3\n", "utf-8")
     assert version_choices(environment) == ['exclude-newer="2026-01-01"']
     own = place.home / "own.toml"
-    own.write_text("[[index]]\nurl = 'some wheels'\nname = 'x'\n", encoding="utf-8")
-    assert uv_settings({**environment, "UV_CONFIG_FILE": str(own)}) == {
-        "index": [{"url": str(place.wheels), "name": "x"}]
-    }
-    assert uv_settings({**environment, "UV_NO_CONFIG": "1"}) == {}
-    assert version_choices({**environment, "UV_EXCLUDE_NEWER": "1 week"})[0] == 'UV_EXCLUDE_NEWER="1 week"'
+    own.write_text("no-build = true\n", encoding="utf-8")
+    assert version_choices({**environment, "UV_CONFIG_FILE": str(own)}) == ["no-build=true"]
+    assert version_choices({**environment, "UV_NO_CONFIG": "1"}) == []
+    assert 'UV_EXCLUDE_NEWER="1 week"' in version_choices({**environment, "UV_EXCLUDE_NEWER": "1 week"})
