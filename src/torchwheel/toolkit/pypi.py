@@ -1,6 +1,6 @@
 """CUDA toolkits from PyPI: the available releases, the installed packages, and the toolkit assembled from them.
 
-Their files are compared with RECORD and with their first use.
+Their files are compared with RECORD.
 
 Since CUDA 13 NVIDIA's packages share one folder, ``nvidia/cu13``. It lacks three things that nvcc, CMake and PyTorch
 need: ``lib64``, which nvcc's own profile, PyTorch's FindCUDA and ``cpp_extension`` name; libraries without a version
@@ -22,7 +22,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,8 +32,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
-from torchwheel.system.files import atomic_write, file_sha256, replace_path, short_digest
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.system.files import file_sha256, replace_path, short_digest
 from torchwheel.system.locks import file_lock, lock_beside
 from torchwheel.system.paths import exists, find_below, is_file
 from torchwheel.system.toml import shipped_toml
@@ -43,7 +43,6 @@ from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_libr
 from torchwheel.toolkit.read_toolkit import assumed_toolkit, read_toolkit
 from torchwheel.versions import ReleaseRange, major_minor, parse_numbers
 
-_FIRST_USE = "packages.sha256"
 _NOT_PART = frozenset({".metadata", "__pycache__", ".."})
 
 
@@ -81,50 +80,6 @@ def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
             return
         why = f"its hash is {found}, and RECORD says {recorded or 'none'}"
     raise refusal("toolkit-file-changed", file=file, package=package.name, version=package.version, why=why)
-
-
-def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    """Compare packages with the first ones of the same versions that were used here.
-
-    Args:
-        platform: the packages' platform, because machines of several platforms may share the folder.
-    """
-    known = _read_first_uses(toolkits)
-    stop_on(
-        Problem.of(
-            "toolkit-package-changed",
-            package=package.name,
-            version=package.version,
-            first=first,
-            digest=package.digest,
-            file=toolkits / _FIRST_USE,
-        )
-        for package in packages
-        if (first := known.get(_first_use_line(package, platform), package.digest)) != package.digest
-    )
-
-
-def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    used = {_first_use_line(package, platform): package.digest for package in packages}
-    if used.keys() <= _read_first_uses(toolkits).keys():
-        return
-    with file_lock(toolkits / f"{_FIRST_USE}.lock"):
-        # Read again under the lock, because of two processes the first one counts.
-        every = {**used, **_read_first_uses(toolkits)}
-        text = "".join(f"{digest}  {line}\n" for line, digest in sorted(every.items()))
-        atomic_write(toolkits / _FIRST_USE, text)
-
-
-def _read_first_uses(toolkits: Path) -> dict[str, str]:
-    try:
-        text = (toolkits / _FIRST_USE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    return {line: digest for digest, _, line in (row.partition("  ") for row in text.splitlines())}
-
-
-def _first_use_line(package: RecordedPackage, platform: str) -> str:
-    return f"{package.name}=={package.version} {platform}"
 
 
 _FILE = Path(__file__).with_name("packages.toml")
@@ -212,8 +167,8 @@ class InstalledPackages:
     def identity(self) -> str:
         """12 hexadecimal digits that depend only on the packages, not on their place."""
         # A cache folder may be shared by machines of several platforms.
-        facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]
-        return short_digest(facts)
+        facts = (f"{package.name}=={package.version} {package.digest}" for package in self.packages)
+        return short_digest([sysconfig.get_platform(), *sorted(facts)])
 
 
 def installed_packages(site_packages: Path) -> InstalledPackages | None:
@@ -318,13 +273,11 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
     if installed is None:
         raise refusal("no-nvcc-in-packages", folder=site_packages)
     _require_single_release(installed)
-    toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
+    toolkit = toolkit_of(installed, cache)
     root = Path(toolkit.root)
     try:
-        check_first_use(installed.packages, root.parent, platform)
         if not is_assembled(root):
             _assemble_folder(installed, root)
-        record_first_use(installed.packages, root.parent, platform)
     except OSError as error:
         raise refusal("toolkit-not-assembled", folder=root, reason=error.strerror or error) from error
     return toolkit

@@ -263,8 +263,6 @@ def test_what_a_killed_process_left_is_not_used(packages: Path, tmp_path: Path) 
     assert sorted(path.name for path in root.parent.iterdir()) == [
         root.name,
         f"{root.name}.lock",
-        "packages.sha256",
-        "packages.sha256.lock",
     ]
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from toolkit.site_packages import ALL, VERSIONS, install, site_packages
+from toolkit.site_packages import install, site_packages
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.wheel.record import render_record, row_for
 
-PLATFORM = sysconfig.get_platform()
 NVCC = "nvidia/cu13/bin/nvcc"
 
 
@@ -69,35 +66,14 @@ def test_a_file_of_two_packages_is_there_once(packages: Path, cache: Path) -> No
     assert Path(assemble_toolkit(packages, cache).root, "bin", "nvcc").read_text("utf-8") == "compiler"
 
 
-def test_the_first_use_is_recorded(packages: Path, cache: Path) -> None:
-    assemble_toolkit(packages, cache)
-    lines = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
-    names = sorted(f"{name}=={VERSIONS.get(name, '13.0.85')} {PLATFORM}" for name in ALL)
-    assert [line[66:] for line in lines] == names
-    row = row_for("nvidia/cu13/include/crt/host_config.h", b"#if __GNUC__ > 15\n#endif\n")
-    digest = hashlib.sha256(f"{row.path},{row.digest}\n".encode()).hexdigest()
-    assert f"{digest}  nvidia-cuda-crt==13.0.88 {PLATFORM}" in lines
-
-
-@pytest.mark.parametrize("kept", [True, False], ids=["toolkit kept", "toolkit deleted"])
-def test_another_package_under_the_same_version_is_refused(
-    packages: Path, cache: Path, tmp_path: Path, kept: bool
+def test_another_package_under_the_same_version_makes_another_toolkit(
+    packages: Path, cache: Path, tmp_path: Path
 ) -> None:
-    root = Path(assemble_toolkit(packages, cache).root)
-    if not kept:
-        shutil.rmtree(root)
-    other = site_packages(tmp_path / "other", versions=VERSIONS | {"nvidia-cublas": "13.1.1.4"})
-    install(other, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
-    assert refusal(other, cache) == "toolkit-package-changed"
-    install(packages, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
-    assert refusal(packages, cache) == "toolkit-package-changed"
-
-
-def test_new_packages_are_added_to_those_that_were_used(packages: Path, cache: Path, tmp_path: Path) -> None:
-    assemble_toolkit(packages, cache)
-    before = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
-    newer = site_packages(tmp_path / "newer", versions=VERSIONS | {"nvidia-cublas": "13.1.1.4"})
-    assemble_toolkit(newer, cache)
-    after = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
-    assert [line[66:] for line in after if line not in before] == [f"nvidia-cublas==13.1.1.4 {PLATFORM}"]
-    assert set(before) < set(after)
+    first = assemble_toolkit(packages, cache)
+    again = assemble_toolkit(site_packages(tmp_path / "same"), cache)
+    assert again == replace(first, origin=again.origin)
+    header = "include/crt/host_config.h"
+    install(tmp_path / "same", "nvidia-cuda-crt", "13.0.88", {f"nvidia/cu13/{header}": "other"})
+    second = assemble_toolkit(tmp_path / "same", cache)
+    assert second.identity != first.identity
+    assert Path(second.root, header).read_text("utf-8") == "other"
