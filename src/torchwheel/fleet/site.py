@@ -67,7 +67,6 @@ from torchwheel.wheel.variant import (
 )
 
 _LOCK = ".torchwheel.lock"
-_PAGE = "index.html"
 _VARIANTS = "simple"
 """The folder of the index of variants; no local label may be its name."""
 
@@ -197,7 +196,7 @@ def _update_wheels(
         found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
     _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
-    write_if_changed(site / _PAGE, people_page([wheel for wheel in found if not wheel.held]))
+    write_if_changed(site / "index.html", people_page([wheel for wheel in found if not wheel.held]))
     # No page names them any more.
     for path in _paths_of(remembered.values()) - _paths_of(found):
         for file in (site / path, _metadata_file(site / path)):
@@ -418,13 +417,18 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
     for path, text in _variant_files(wheels):
         write_if_changed(site / path, text)
         folder, _, name = path.rpartition("/")
-        files[_VARIANTS][folder.rpartition("/")[2]].append(PageFile(path, _hash_data(text.encode())))
+        files[_VARIANTS][folder.rpartition("/")[2]].append(
+            PageFile(path, len(text), _hash_data(text.encode()))
+        )
     companions = files.get(f"{COMPANIONS}/simple", {})
     for index, projects in files.items():
         for name, own in {**companions, **projects}.items():
-            write_if_changed(site / index / name / _PAGE, project_page(f"{index}/{name}", own))
-        names = [name for name, own in {**companions, **projects}.items() if own]
-        write_if_changed(site / index / _PAGE, root_page(names))
+            for file, text in project_page(f"{index}/{name}", own).items():
+                write_if_changed(site / index / name / file, text)
+        for file, text in root_page(
+            [name for name, own in {**companions, **projects}.items() if own]
+        ).items():
+            write_if_changed(site / index / file, text)
     for label in {wheel.index for wheel in (*wheels, *before)}:
         own_wheels = [wheel for wheel in wheels if wheel.index == label and not wheel.held]
         write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))

@@ -1,8 +1,10 @@
-"""The pages of a site of wheels: simple indexes for installers, and one page for people."""
+"""The pages of a site of wheels: simple indexes for installers, as HTML and as JSON, and one page for people."""
 
 from __future__ import annotations
 
+import json
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +18,7 @@ from torchwheel.wheel.variant import OLDEST_UV
 
 _VERSION = "1.1"
 """The version of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
+_HTML, _JSON = "index.html", "index.json"
 _ADDRESS = "ADDRESS"
 
 
@@ -29,6 +32,7 @@ class PageFile:
     """
 
     path: str
+    size: int
     sha256: str
     metadata_sha256: str | None = None
     requires_python: str | None = None
@@ -36,7 +40,7 @@ class PageFile:
 
     @classmethod
     def of(cls, wheel: SiteWheel, file: SiteFile) -> PageFile:
-        return cls(file.path, file.sha256, file.metadata_sha256, wheel.requires_python, wheel.held)
+        return cls(file.path, file.size, file.sha256, file.metadata_sha256, wheel.requires_python, wheel.held)
 
     @property
     def name(self) -> str:
@@ -44,7 +48,7 @@ class PageFile:
 
     def link(self, page: str) -> str:
         """The element of an HTML page. Sources: PEP 503, PEP 592, and PEP 658 with its name of before PEP 714."""
-        attributes = {"href": f"{quote(posixpath.relpath(self.path, page))}#sha256={self.sha256}"}
+        attributes = {"href": f"{self._address(page)}#sha256={self.sha256}"}
         if self.requires_python:
             attributes["data-requires-python"] = self.requires_python
         if self.metadata_sha256:
@@ -55,21 +59,55 @@ class PageFile:
         text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
         return f"<a {text}>{escape(self.name)}</a><br>"
 
+    @property
+    def version(self) -> str:
+        return self.name.split("-")[1]
 
-def project_page(page: str, files: Iterable[PageFile]) -> str:
-    links = (file.link(page) for file in sorted(files, key=lambda file: file.name))
-    return _simple_page(posixpath.basename(page), links)
+    def _address(self, page: str) -> str:
+        return quote(posixpath.relpath(self.path, page))
+
+    def document(self, page: str) -> dict[str, object]:
+        document: dict[str, object] = {
+            "filename": self.name,
+            "url": self._address(page),
+            "size": self.size,
+            "hashes": {"sha256": self.sha256},
+        }
+        if self.requires_python:
+            document["requires-python"] = self.requires_python
+        if self.metadata_sha256:
+            document["core-metadata"] = {"sha256": self.metadata_sha256}
+        if self.yanked:
+            document["yanked"] = self.yanked
+        return document
 
 
-def root_page(names: Iterable[str]) -> str:
-    return _simple_page(
-        "Simple index", (f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in sorted(names))
-    )
+def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
+    name = posixpath.basename(page)
+    ordered = sorted(files, key=lambda file: file.name)
+    document = {
+        "meta": {"api-version": _VERSION},
+        "name": name,
+        "versions": sorted({file.version for file in files}),
+        "files": [file.document(page) for file in ordered],
+    }
+    return {_HTML: _simple_page(name, [file.link(page) for file in ordered]), _JSON: _json_text(document)}
+
+
+def root_page(names: Iterable[str]) -> dict[str, str]:
+    ordered = sorted(names)
+    document = {"meta": {"api-version": _VERSION}, "projects": [{"name": name} for name in ordered]}
+    links = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in ordered]
+    return {_HTML: _simple_page("Simple index", links), _JSON: _json_text(document)}
 
 
 def constraints_text(wheels: Iterable[SiteWheel]) -> str:
     newest = {wheel.name: wheel.version for wheel in sorted(wheels, key=lambda one: one.version)}
     return "".join(f"{name}=={version}\n" for name, version in sorted(newest.items()))
+
+
+def _json_text(document: object) -> str:
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _simple_page(title: str, links: Iterable[str]) -> str:
@@ -102,7 +140,8 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             "<h2>uv chooses by the GPU</h2>",
             f"<p>With wheel variants, which are a draft: uv {OLDEST_UV} or newer needs "
-            "<code>--preview-features wheel-variants</code>. uv locks none of them.</p>",
+            "<code>--preview-features wheel-variants</code>. uv locks none of them: see "
+            "<a href='#lock'>Projects that uv locks</a>.</p>",
             _format_block(
                 f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
                 for name in names
@@ -122,9 +161,46 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
         ]
+    body += _lock_recipe(wheels)
     if companions := sorted({wheel.name for wheel in wheels if not wheel.label}):
         body += ["<h2>Companions</h2>", f"<p>Every index also has {escape(', '.join(companions))}.</p>"]
     return _html_page("Wheels", [*body, _SCRIPT], _HEAD)
+
+
+def _lock_recipe(wheels: Sequence[SiteWheel]) -> list[str]:
+    """The lines of a pyproject.toml with an extra for each label; uv lock and uv sync refuse variants."""
+    labels: dict[str, list[str]] = defaultdict(list)
+    for label, project in sorted({(wheel.label, wheel.name) for wheel in wheels if wheel.label}):
+        labels[project].append(label)
+    name = max(labels, key=lambda one: (len(labels[one]), one == "torch"), default="")
+    if len(labels[name]) < 2:
+        return []
+    extras = {label: label.replace(".", "-") for label in labels[name]}
+    conflicts = ", ".join(f'{{ extra = "{extra}" }}' for extra in extras.values())
+    lines = [
+        "[project.optional-dependencies]",
+        *(f'{extra} = ["{name}"]' for extra in extras.values()),
+        "",
+        "[tool.uv]",
+    ]
+    lines += [f"conflicts = [[{conflicts}]]", "", "[tool.uv.sources]", f"{name} = ["]
+    lines += [f'  {{ index = "{extra}", extra = "{extra}" }},' for extra in extras.values()]
+    lines += ["]"]
+    for label, extra in extras.items():
+        lines += [
+            "",
+            "[[tool.uv.index]]",
+            f'name = "{extra}"',
+            f'url = "{_ADDRESS}/{label}/simple"',
+            "explicit = true",
+        ]
+    first = next(iter(extras.values()))
+    return [
+        "<h2 id='lock'>Projects that uv locks</h2>",
+        "<p>An extra for each label; the lock file has the hashes of all. Its machine chooses with "
+        f"<code>uv sync --extra {escape(first)}</code>.</p>",
+        _format_block(lines),
+    ]
 
 
 def _install_lines(pinned: str, indexes: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -22,6 +24,14 @@ pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Debian's nginx
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
 PIP = [sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check", "install"]
 SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-linux_x86_64.whl"
+# What a server needs to answer with JSON whoever asks for it.
+JSON = """
+    add_header Vary Accept;
+    location ~ /simple/([^/]*/)?$ {
+      if ($http_accept ~ "application/vnd.pypi.simple.v1\\+json") { rewrite ^(.*)$ $1index.json last; }
+    }
+    location ~ /simple/.*index\\.json$ { types { application/vnd.pypi.simple.v1+json json; } }
+"""
 
 
 @pytest.fixture
@@ -68,9 +78,19 @@ INSTALLERS = pytest.mark.parametrize(
 
 
 @INSTALLERS
-def test_the_pages_are_read(command: list[str], option: str, address: str, tmp_path: Path) -> None:
-    status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/cu130.sm120/simple")
-    assert (status, found) == (0, "cu130.sm120"), said
+@pytest.mark.parametrize("kind", ["html", "json"])
+def test_the_pages_are_read(command: list[str], option: str, kind: str, site: Path, tmp_path: Path) -> None:
+    # The one that is not to be read is no page.
+    other = "json" if kind == "html" else "html"
+    (site / f"cu130.sm120/simple/torch/index.{other}").write_text("!")
+    location = JSON if kind == "json" else ""
+    with nginx(site, tmp_path / "nginx", location) as address:
+        status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/cu130.sm120/simple")
+        assert (status, found) == (0, "cu130.sm120"), said
+        for accept in ("text/html", "application/vnd.pypi.simple.v1+json") if location else ():
+            page = Request(f"{address}/cu130.sm120/simple/torch/", headers={"Accept": accept})
+            with urlopen(page) as answer:
+                assert (answer.headers["Content-Type"], answer.headers["Vary"]) == (accept, "Accept")
     assert ".whl.metadata HTTP" in (tmp_path / "nginx/access.log").read_text()
 
 
@@ -116,19 +136,19 @@ def test_a_server_that_fails(command: list[str], option: str, site: Path, tmp_pa
 
 
 @pytest.mark.skipif(UV is None, reason="uv is not here")
-def test_the_lines_of_the_docs_can_be_locked(address: str, tmp_path: Path) -> None:
-    text = Path(__file__).parents[3].joinpath("docs/fleet.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"```toml\n(\[project.optional-dependencies\].*?)```", text, re.DOTALL)
+def test_the_lines_of_the_page_can_be_locked(address: str, site: Path, tmp_path: Path) -> None:
+    text = unescape(re.sub("<[^>]+>", "", (site / "index.html").read_text()))
+    lines = re.findall(r"\[project.optional-dependencies\].*explicit = true", text, re.DOTALL)[0]
     project = tmp_path / "project"
     project.mkdir()
     head = '[project]\nname = "app"\nversion = "1.0"\nrequires-python = ">=3.10"\n'
-    (project / "pyproject.toml").write_text(head + lines.replace("https://wheels.example.org", address))
+    (project / "pyproject.toml").write_text(head + lines.replace("ADDRESS", address))
     environment = {"UV_NO_CONFIG": "1", "UV_NO_CACHE": "1", "UV_PYTHON": sys.executable}
     kept = {key: os.environ[key] for key in ("HOME", "PATH") if key in os.environ}
-    for words in (("lock",), ("sync", "--extra", "sm90"), ("sync", "--extra", "sm120")):
+    for words in (("lock",), ("sync", "--extra", "cu130-sm90"), ("sync", "--extra", "cu130-sm120")):
         command = [str(UV), *words, "--project", str(project)]
         done = subprocess.run(command, env={**kept, **environment}, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
         if words[0] == "sync":
             (version,) = project.glob(".venv/lib/*/site-packages/torch/version.py")
-            assert f"+cu130.{words[2]}'" in version.read_text()
+            assert f"+{words[2].replace('-', '.')}'" in version.read_text()

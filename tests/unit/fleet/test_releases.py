@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def test_a_release_is_held_back_until_it_is_complete(site: Path, tmp_path: Path)
     assert offered(site) == complete("2.14.1")
     (link,) = (one for one in Links(site / "cpu/simple/torch/index.html").links if "data-yanked" in one)
     assert str(link["href"]).startswith("torch-2.15.0%2Bcpu-")
+    rows = json.loads((site / "cpu/simple/torch/index.json").read_bytes())["files"]
+    assert ["yanked" in row for row in rows] == [False, True]
     assert (site / "cpu/constraints.txt").read_text() == "torch==2.14.1+cpu\n"
     assert not list((site / "simple/torch").glob("torch-2.15.0*"))
     update(site, *write(tmp_path, "2.15.0", "cu130.sm80"))

@@ -74,7 +74,25 @@ def test_each_label_has_an_index(tmp_path: Path) -> None:
         "data-core-metadata": f"sha256={said}",
         "data-dist-info-metadata": f"sha256={said}",
     }
-    assert [link["href"] for link in Links(folder.parent / "index.html").links] == ["torch/"]
+    document = json.loads((folder / "index.json").read_bytes())
+    assert document == {
+        "meta": {"api-version": "1.1"},
+        "name": "torch",
+        "versions": ["2.14.1+cu130.sm120"],
+        "files": [
+            {
+                "filename": wheel.name,
+                "url": wheel.name.replace("+", "%2B"),
+                "size": wheel.stat().st_size,
+                "hashes": {"sha256": sha256(wheel)},
+                "requires-python": ">=3.10",
+                "core-metadata": {"sha256": said},
+            }
+        ],
+    }
+    root = folder.parent
+    assert [link["href"] for link in Links(root / "index.html").links] == ["torch/"]
+    assert json.loads((root / "index.json").read_bytes())["projects"] == [{"name": "torch"}]
 
 
 def test_only_what_changed_is_written(tmp_path: Path) -> None:
@@ -95,8 +113,7 @@ def test_only_what_changed_is_written(tmp_path: Path) -> None:
         variant,
         f"{variant}.metadata",
         "simple/torch/torch-2.13.0-variants.json",
-        f"{folder}/index.html",
-        "simple/torch/index.html",
+        *(f"{one}/index.{kind}" for one in (folder, "simple/torch") for kind in ("html", "json")),
         "wheels.json",
     }
 
@@ -168,7 +185,7 @@ def test_a_wheel_is_withdrawn_by_deleting_it(tmp_path: Path) -> None:
     assert Links(site / "cu130.sm120/simple/index.html").links == []
     assert (site / "cu130.sm120/constraints.txt").read_text() == ""
     left = [path.name for path in (site / "cu130.sm120/simple/torch").iterdir()]
-    assert sorted(left) == ["index.html"]
+    assert sorted(left) == ["index.html", "index.json"]
     listed = json.loads((site / "simple/torch/torch-2.14.1-variants.json").read_bytes())
     assert sorted(listed["variants"]) == ["cu130.sm90", "null"]
     assert not list((site / "simple/torch").glob("*sm120*"))
@@ -182,7 +199,7 @@ def test_a_release_is_withdrawn_with_all_that_describes_it(tmp_path: Path) -> No
     update(site)
     left = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     indexes = ("cu130.sm120/simple", "cu130.sm120/simple/torch", "simple", "simple/torch")
-    pages = {f"{index}/index.html" for index in indexes}
+    pages = {f"{index}/index.{kind}" for index in indexes for kind in ("html", "json")}
     pins = {"cu130.sm120/constraints.txt"}
     assert left == pages | pins | {".torchwheel.lock", "index.html", "wheels.json"}
     for index in ("cu130.sm120/simple", "simple"):
@@ -263,7 +280,7 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
     site, dist = tmp_path / "site", tmp_path / "dist"
     SiteRecipe("2.13.0+cu130.sm120").write(dist)
     update(site, dist, variants=True)
-    pages = {path: path.read_bytes() for path in site.rglob("index.html")}
+    pages = {path: path.read_bytes() for path in site.rglob("index.*")}
     fleet_of(dist)
 
     def fail(*_: object) -> None:
@@ -276,7 +293,7 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
     update(site, dist)
     update(tmp_path / "other", dist, variants=True)
     made = (
-        {path.relative_to(one).as_posix(): path.read_bytes() for path in one.rglob("index.html")}
+        {path.relative_to(one).as_posix(): path.read_bytes() for path in one.rglob("index.*")}
         for one in (site, tmp_path / "other")
     )
     assert next(made) == next(made)
