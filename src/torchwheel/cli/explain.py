@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.diagnosis.facts import meet_conditions
+from torchwheel.diagnosis.facts import join_met, meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import Rule, fixing_order, read_rules
@@ -90,7 +90,7 @@ def _of_entry(entry: Entry) -> Explanation:
     values: dict[str, str] = {**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})}
     what, why, *change = (
         fill_captures(fill_captures(text, values), values)
-        for text in (entry.title, entry.means, *meet_conditions(entry.change, values))
+        for text in (entry.title, join_met(entry.means, values), *meet_conditions(entry.change, values))
     )
     return Explanation(
         entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, entry.limits

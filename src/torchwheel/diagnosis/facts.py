@@ -24,6 +24,16 @@ _STATED = re.compile(
     r"|\b(?P<launcher>s?ccache)\b"
 )
 """What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
+_RELEASE = re.compile(
+    r"(?:Using cached|Downloading|Found existing installation:) (?:\S{1,200}/)?(?P<name>[A-Za-z][\w.-]{0,80}?)"
+    r"[- ](?P<release>\d[\w.+!]{0,40}?)(?:-(?:cp|py)\d|\.tar|\.zip|\s|$)"
+    r"|(?P<name2>[A-Za-z][\w.-]{0,60})(?:==| [Vv]ersion: |\.__version__ *= *)(?P<release2>\d[\w.+!]{0,40})"
+    r"|^Requirement already satisfied: (?P<name3>[A-Za-z][\w.-]{0,60}).{0,300}\((?P<release3>\d[\w.+]{0,40})\)$"
+    r"|^(?P<name4>[A-Za-z][\w.-]{1,60}) {2,40}(?P<release4>\d[\w.+]{0,40})$",
+    re.MULTILINE,
+)
+"""Which release of a package a log names; the last of each counts."""
+_PACKAGES_OF = frozenset({"building", "module", "raised_in", "caller"})
 _NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
 # From the beginning of a word alone, since it would be tried from each of its letters otherwise.
@@ -64,12 +74,14 @@ class Facts:
 
     Attributes:
         ours: whether torchwheel builds, so that its settings are a fix.
+        releases: of packages, by their normalised names.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
 
     system: str = "Linux"
     ours: bool = True
     stated: Mapping[str, str] = field(default_factory=dict)
+    releases: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     shown: str = field(default="", compare=False, repr=False)
 
     def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
@@ -85,6 +97,9 @@ class Facts:
     def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
         """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
         known = {**{name: self.own_path(text) for name, text in captures.items()}, **self.stated}
+        for name in _PACKAGES_OF & known.keys():
+            release = self.releases.get(_normalise(known[name]), "")
+            known[f"{name}_here"] = f"{known[name]} {release}".rstrip()
         if match := _NUMBER.fullmatch(captures.get("arch", "")):
             architecture = Architecture.of(f"{match[1]}.{match[2]}")
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
@@ -123,15 +138,32 @@ def read_facts(log: str) -> Facts:
     for match in _STATED.finditer(log):
         name = match.lastgroup or ""
         stated.setdefault(name.rstrip("23"), match[name].strip(" ,;"))
-    return Facts(system, _OURS.search(log) is not None, stated)
+    return Facts(system, _OURS.search(log) is not None, stated, dict(_releases(log)))
+
+
+def _releases(log: str) -> Iterator[tuple[str, str]]:
+    for match in _RELEASE.finditer(log):
+        name, release = filter(None, match.groups())
+        yield _normalise(name), release
+
+
+def _normalise(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
     """Yield the fixes whose conditions hold: ``[name] fix`` where the name is known, ``[!name] fix`` where not."""
     for fix in fixes:
         condition = _CONDITION.match(fix)
-        if condition is None or (condition["name"] in known) != bool(condition["not"]):
-            yield fix if condition is None else fix[condition.end() :]
+        if condition is None:
+            yield fix
+        elif (condition["name"] in known) != bool(condition["not"]):
+            yield from meet_conditions([fix[condition.end() :]], known)
+
+
+def join_met(text: str, known: Mapping[str, str]) -> str:
+    """Join the lines of a text whose conditions hold."""
+    return " ".join(meet_conditions(text.strip().splitlines(), known))
 
 
 def tool_hints(lines: Iterable[str]) -> Iterator[str]:

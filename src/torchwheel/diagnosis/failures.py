@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.facts import Facts, meet_conditions
+from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -23,7 +23,9 @@ STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
 SAYS = "step-says"
 """The class of a failure whose last words have no known form."""
-GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
+GENERAL = frozenset(
+    {"tool-error", "python-exception", "setup-failed", "cmake-error", "remote-compilation-failed"}
+)
 """Classes of errors of which only the tool's own message is known."""
 ANNOUNCING = frozenset(
     {"compiler-does-not-work", "cmake-error", "build-backend-missing", "cuda-compiler-broken"}
@@ -141,6 +143,11 @@ class Recognised:
         return fill_captures(self.entry.title, self.known).strip()
 
     @property
+    def may_have_hints(self) -> bool:
+        """Whether a hint is for who reads it: an entry knows better, and installed code is its author's."""
+        return not (self.entry.rank or {"raised_in", "is_name"} <= self.captures.keys())
+
+    @property
     def announces(self) -> bool:
         """Whether it reports the failure of another program, whose output follows."""
         says = self.captures.get("message", "")
@@ -152,7 +159,7 @@ class Recognised:
 
     @property
     def means(self) -> str:
-        return fill_captures(self.entry.means, self.known)
+        return fill_captures(join_met(self.entry.means, self.known), self.known)
 
     @property
     def change(self) -> tuple[str, ...]:

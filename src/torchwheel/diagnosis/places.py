@@ -16,6 +16,7 @@ from torchwheel.diagnosis.endings import read_work
 from torchwheel.diagnosis.failures import LogLine
 from torchwheel.diagnosis.grammar import Role, classify
 from torchwheel.diagnosis.prefilter import Hit
+from torchwheel.diagnosis.tracebacks import TRACEBACK_LINES
 from torchwheel.system.toml import read_toml
 
 EXCERPT_LINES = 4
@@ -89,13 +90,20 @@ class Place:
         pairs = chain.from_iterable(zip_longest(*self._texts))
         return (self.text, *(line for line in pairs if line is not None))
 
+    def above(self) -> tuple[str, ...]:
+        """The lines above in which a traceback is looked for, the nearest first."""
+        return tuple(line.text for line in self.window.lines(self.number - TRACEBACK_LINES, self.number - 1))[
+            ::-1
+        ]
+
     def after(self) -> tuple[str, ...]:
         return self._texts[1][:BELOW_LINES]
 
     @property
     def goes_on(self) -> bool:
         """Whether the next line that is indented no further is an ordinary one."""
-        line = next(filter(self._is_as_far_left, self.after()), "").lstrip()
+        below = filter(self._is_as_far_left, self.after())
+        line = next((line.lstrip() for line in below if any(map(str.isalnum, line))), "")
         return line != "" and not _OF_FAILURE.search(line)
 
     def whole_texts(self) -> Iterator[str]:

@@ -44,6 +44,7 @@ from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.languages import normalise_line
 from torchwheel.diagnosis.places import NEARBY_LINES, Place, places_in
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
+from torchwheel.diagnosis.tracebacks import explain_exception
 
 ERRORS_KEPT = 5
 """Maximum classes of errors to keep, besides the catalogue's entries."""
@@ -231,9 +232,10 @@ class _Scan:
             self._record(place, Classified(form, {**found.captures, "message": words}))
 
     def _record(self, place: Place, found: Classified) -> None:
-        entry = read_causes()[found.form.id]
-        otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
-        captures = {**otherwise, **found.captures}
+        id, caught = explain_exception(found.form.id, found.captures, place.above)
+        entry = read_causes()[id]
+        otherwise = {name: fill_captures(text, caught) for name, text in entry.otherwise.items()}
+        captures = {**otherwise, **caught}
         key = entry.id, "" if entry.rank else fill_captures(entry.title, captures)
         if entry.rank or not self._found.has_counted(key):
             self._found.events.pop(key, None)
@@ -262,7 +264,7 @@ class _Scan:
             cause = replace(
                 cause,
                 facts=replace(facts or read_facts(log), shown=shown),
-                hints=() if cause.entry.rank else tuple(dict.fromkeys(tool_hints(own)))[:1],
+                hints=tuple(dict.fromkeys(tool_hints(own)))[:1] if cause.may_have_hints else (),
             )
         return Diagnosis(
             cause=cause,

@@ -1,0 +1,161 @@
+"""Read from a Python traceback whose code raised the exception, who called it, and which package was being built."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
+from pathlib import Path
+from typing import NamedTuple
+
+from torchwheel.system.toml import shipped_toml
+
+TRACEBACK_LINES = 120
+"""Lines above an exception in which its traceback, and what was being built, are looked for."""
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,7})')
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:[^/\\]{1,80}\.egg[/\\])?(?P<name>\w{1,80})")
+_UNPACKED = re.compile(
+    r"[/\\]pip-(?:install|build)-\w{1,20}[/\\](?P<name>[\w.-]{1,80}?)(?:_[0-9a-f]{32})?[/\\]"
+)
+_STANDARD = re.compile(
+    r"^<frozen |(?:^|[/\\][Ll]ib[/\\](?:python[\d.]{1,6}[/\\])?)(?P<name>[A-Za-z_]\w{0,60})(?:\.py$|[/\\])"
+)
+_PYTHON = re.compile(r"[/\\](?:python|cpython-)3\.(?P<minor>\d{1,2})|[Pp]ython3(?P<minor2>\d{1,2})[/\\]")
+_BUILDING = re.compile(
+    r"^(?:#\d+ )?\s*(?:[\d.]+ )?(?:Collecting (?P<name>[\w.-]{1,80}?)(?:[ =<>~!\[@;]|$)"
+    r"|(?:Using cached|Downloading) (?:\S{1,200}/)?(?P<name2>[\w.-]{1,80}?)-\d[\w.+]{0,40}(?:\.tar\.gz|\.zip)"
+    r"|.{0,3}Failed to build [`'](?P<name3>[\w.-]{1,80}?)(?:[ =@]|[`'])|Building wheels? for (?P<name4>[\w.-]{1,80}))"
+)
+_ISOLATED = re.compile(r"pip-build-env-|[/\\]builds-v0[/\\]|[/\\]build-env-")
+_SETUP = re.compile(
+    r'File "(?:[^"]{0,400}[/\\])?(?:setup\.py|setuptools[/\\]build_meta\.py|<pip-setuptools-caller>)"'
+)
+_VARIABLE = re.compile(r"\b(?:[A-Z][A-Z0-9]*_[A-Z0-9_]+|torch\.version\.\w+)\b")
+_IMPORT = re.compile(r"^(?:from|import) (?P<name>\w{1,80})")
+# Code that only passes a call on.
+_PASS_ON = frozenset({"pip", "pep517", "pyproject_hooks", "importlib", "_distutils_hack"})
+_TRAMPOLINE = re.compile(
+    r"[/\\]torch[/\\](?:nn[/\\]modules[/\\]module|utils[/\\]_contextlib|_ops|_compile)\.py$"
+)
+_DAMAGED = "source code string cannot contain null bytes"
+_SENTENCES = frozenset(
+    {"runtimeerror", "valueerror", "assertionerror", "oserror", "exception", "environmenterror"}
+)
+_WORDS_OF_SENTENCE = 3
+_NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
+_OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit", "file-missing", "file-damaged"}
+
+
+class _Frame(NamedTuple):
+    """A frame of a traceback; ``source`` is its line of code."""
+
+    file: str
+    line: str
+    source: str
+
+    @property
+    def package(self) -> str:
+        match = _INSTALLED.search(self.file)
+        return match["name"] if match else ""
+
+    @property
+    def owner(self) -> str:
+        return self.package or self.file
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is neither of Python's library nor only passes a call on."""
+        if self.package:
+            return self.package not in _PASS_ON and not _TRAMPOLINE.search(self.file)
+        match = _STANDARD.search(self.file)
+        return not self.file.startswith("<") and (
+            match is None or match["name"] not in sys.stdlib_module_names
+        )
+
+
+def explain_exception(
+    id: str, captures: Mapping[str, str], lines_above: Callable[[], Sequence[str]]
+) -> tuple[str, Mapping[str, str]]:
+    """Return the class of an exception, and its captures with those of the traceback.
+
+    Args:
+        id: the class that the line alone has.
+        lines_above: returns the lines above the exception, the nearest first.
+    """
+    if id not in _OF_TRACEBACKS:
+        return id, captures
+    above = lines_above()
+    frames = tuple(_frames(above))
+    own = [frame for frame in frames if frame.is_own]
+    module, message = captures.get("module", "").partition(".")[0], captures.get("message", "")
+    if own and own[0].source.startswith("raise "):
+        # A module that says itself what it does not have.
+        own = [*dropwhile(lambda frame: frame.package == module.lower(), own)]
+    read = {name: text for name, text in _read(frames, own, above) if text}
+    known = {**read, **captures}
+    kind = captures.get("kind", "").rpartition(".")[2].lower()
+    known |= {kind: "yes"} if kind else {}
+    known |= {"says": "yes"} if kind in _SENTENCES and message.count(" ") >= _WORDS_OF_SENTENCE else {}
+    known |= {"relative": "yes"} if re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) else {}
+    known |= _module(module, own, captures) if module else {}
+    known |= {"is_name": "yes"} if id == "python-name-missing" else {}
+    if message == _DAMAGED and own and (match := _IMPORT.match(own[0].source)):
+        return "installation-damaged", known | _module(match["name"], own, captures)
+    if id in _NAMES and module and own and module == own[0].package:
+        return "installation-damaged", known
+    if id in _NAMES and (module in sys.stdlib_module_names or module in shipped_toml(_TABLE)["removed"]):
+        gone = filter(None, (module, captures.get("name", "").lstrip(".")))
+        return "python-too-new", {**known, "gone": ".".join(gone)}
+    if id != "python-exception":
+        return id, known
+    if "NoneType" in message and own and (match := _VARIABLE.search(own[0].source)):
+        return "value-unset", {**known, "variable": match[0]}
+    return "setup-failed" if "setup" in read else id, known
+
+
+def _module(module: str, own: Sequence[_Frame], captures: Mapping[str, str]) -> dict[str, str]:
+    """Return how a module is installed, and the user's own file that stands in front of it."""
+    file = captures.get("file") or (own[0].file if own else "")
+    shadows = Path(file.replace("\\", "/")).stem == module and not _INSTALLED.search(file)
+    shadow = {"shadow": file} if shadows else {}
+    return {"module": captures.get("module", module), "distribution": distribution(module), **shadow}
+
+
+def distribution(module: str) -> str:
+    """Return the name under which pip installs a module."""
+    return str(shipped_toml(_TABLE)["distribution"].get(module, module))
+
+
+def _frames(above: Sequence[str]) -> Iterator[_Frame]:
+    """Yield the frames of the traceback, the last one first."""
+    for number, line in enumerate(above):
+        if match := _FRAME.match(line):
+            yield _Frame(match["file"], match["line"], above[number - 1].strip() if number else "")
+        elif "Traceback (most recent" in line:
+            return
+
+
+def _read(frames: Iterable[_Frame], own: Sequence[_Frame], above: Sequence[str]) -> Iterator[tuple[str, str]]:
+    files = [f'File "{frame.file}"' for frame in frames]
+    if not files:
+        return
+    if own:
+        yield "at", f"{own[0].file}:{own[0].line}"
+        yield "source", own[0].source
+        yield "raised_in", distribution(own[0].package)
+        yield "where", distribution(own[0].owner)
+        others = (frame.owner for frame in own if frame.owner != own[0].owner)
+        yield "caller", distribution(next(others, ""))
+    python = next(filter(None, map(_PYTHON.search, files)), None)
+    yield "python", f"3.{python['minor'] or python['minor2']}" if python else ""
+    yield "isolated", "yes" if any(map(_ISOLATED.search, files)) else ""
+    if any(map(_SETUP.search, files)):
+        yield "setup", "yes"
+        named = next(filter(None, map(_UNPACKED.search, files)), None) or next(
+            filter(None, map(_BUILDING.match, above)), None
+        )
+        yield "building", next(filter(None, named.groups()), "") if named else ""
+
+
+_TABLE = Path(__file__).with_name("grammar") / "modules.toml"
