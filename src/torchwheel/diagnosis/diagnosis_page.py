@@ -13,13 +13,6 @@ SCHEMA_VERSION = 3
 
 NARROWEST, WIDEST = 40, 110
 
-_ATTACH = (
-    "the whole log, compressed",
-    "the described machine: torchwheel doctor --dump-host",
-    "the plan: torchwheel plan --json",
-    "the commit of the source tree: git rev-parse HEAD",
-)
-
 
 def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False) -> str:
     """Render the diagnosis as text.
@@ -40,9 +33,6 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
         lines = count_noun(diagnosis.passed_over, "line")
         text = f"Not looked at, as thousands stand before: {lines} that could tell of a failure."
         parts.append(wrap(text, columns))
-    if cause is not None and not cause.entry.rank:
-        attach = _ATTACH if cause.facts.ours else _ATTACH[:1]
-        parts.append(["For a report, attach:", *(f"  - {text}" for text in attach)])
     return "\n\n".join(map("\n".join, parts))
 
 

@@ -106,12 +106,21 @@ def explain_exception(
         return "installation-damaged", known
     if id in _NAMES and (module in sys.stdlib_module_names or module in shipped_toml(_TABLE)["removed"]):
         gone = filter(None, (module, captures.get("name", "").lstrip(".")))
-        return "python-too-new", {**known, "gone": ".".join(gone)}
+        bundled = {"bundled": "yes"} if known["distribution"] == "setuptools" else {}
+        return "python-too-new", {**known, "gone": ".".join(gone), **bundled}
     if id != "python-exception":
         return id, known
-    if "NoneType" in message and own and (match := _VARIABLE.search(own[0].source)):
+    if own and (match := _variable(kind, message, own[0].source)):
         return "value-unset", {**known, "variable": match[0]}
     return "setup-failed" if "setup" in read else id, known
+
+
+def _variable(kind: str, message: str, source: str) -> re.Match[str] | None:
+    """Find the variable whose value is missing: None where text is wanted, or not in the environment."""
+    if kind == "keyerror":
+        return _VARIABLE.fullmatch(message.strip("'")) if "environ" in source else None
+    is_asserted = kind == "assertionerror" and not message and "env" in source
+    return _VARIABLE.search(source) if is_asserted or "NoneType" in message else None
 
 
 def _module(module: str, own: Sequence[_Frame], captures: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,10 @@ EXPECTED = {
     "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
     "killed.ninja": (7, {}),
     "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
+    "python-too-new.distutils": (
+        22,
+        {"module": "distutils", "distribution": "setuptools", "gone": "distutils", "bundled": "yes"},
+    ),
     "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
     "source-error.pip": (
         21,

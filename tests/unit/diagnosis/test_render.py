@@ -66,13 +66,7 @@ What to change:
      release that this source was written for, or a newer source
 
 Also in this log:
-  line 3: b.cpp does not compile: 'y' was not declared  [source-error]
-
-For a report, attach:
-  - the whole log, compressed
-  - the described machine: torchwheel doctor --dump-host
-  - the plan: torchwheel plan --json
-  - the commit of the source tree: git rev-parse HEAD"""
+  line 3: b.cpp does not compile: 'y' was not declared  [source-error]"""
 
 
 def test_a_known_failure() -> None:
