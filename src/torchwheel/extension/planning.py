@@ -19,7 +19,7 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import separate_architectures
-from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
+from torchwheel.extension.target_choice import MISSED, choose_targets
 from torchwheel.extension.wheel_naming import module_suffix
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import ArchitectureList
@@ -30,11 +30,12 @@ from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Finding,
     Problem,
-    Severity,
     collect_problems,
     error,
     stopping_errors,
+    warning,
 )
+from torchwheel.reporting.terminal import join_items
 from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.torch_install.installed_torch import InstalledTorch
 
@@ -61,7 +62,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     if any(extension.cuda_sources for extension in inputs.extensions):
         with collect_problems(problems):
             problems += _architectures_of_variables(project)
-    findings = [*plan_findings(inputs), *map(error, problems), *_findings_of(choices)]
+    findings = [*plan_findings(inputs), *map(error, problems), *_choice_findings(choices, inputs)]
     failed = bool(problems or stopping_errors(findings, project.settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one, _ in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
@@ -85,23 +86,28 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     return replace(plan, findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)))
 
 
-_Choice = tuple[PlannedExtension, list[SharedFinding]]
+_Choice = tuple[PlannedExtension, Finding | None]
 
 
-def _findings_of(choices: Sequence[_Choice]) -> Iterator[Finding]:
-    """Report what several extensions share once.
-
-    Kernels that do not run on the target are an error only where no other extension's do.
-    """
-    missed = [any(one.id == MISSED for one in found) for _, found in choices]
-    alone = sum(missed) == sum(bool(planned.extension.cuda_sources) for planned, _ in choices)
-    shared: dict[SharedFinding, list[Extension]] = {}
-    for planned, found in choices:
-        for one in found:
-            if one.id == MISSED and not alone:
-                one = replace(one, severity=Severity.WARNING, id=f"{MISSED}/beside-others")
-            shared.setdefault(one, []).append(planned.extension)
-    return (one.about(extensions) for one, extensions in shared.items())
+def _choice_findings(choices: Sequence[_Choice], inputs: ExtensionInputs) -> Iterator[Finding]:
+    compiled = [one for one, _ in choices if one.extension.cuda_sources]
+    found = [finding for _, finding in choices if finding]
+    # Kernels that do not run on the target are an error only where no other extension's do.
+    alone = sum(one.id == MISSED for one in found) == len(compiled)
+    for one in found:
+        yield one if alone or one.id != MISSED else warning(one.problem)
+    torch, unnamed = inputs.torch, [one.extension for one in compiled if one.architectures is None]
+    # A PyTorch without CUDA has none for any target, and is reported itself, as the CPU is.
+    if unnamed and torch.cuda is not None and not inputs.project.settings.is_cpu:
+        yield error(
+            Problem.of(
+                "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension",
+                origin=unnamed[0].origin,
+                extension=join_items([one.name for one in unnamed]),
+                torch=torch.version,
+                root=torch.root,
+            )
+        )
 
 
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
@@ -112,28 +118,22 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     """
     # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and not is_free_threaded(inputs.project.host.python.abi_tag)
-    extension, findings = replace(extension, limited_api=limited), list[SharedFinding]()
+    extension = replace(extension, limited_api=limited)
     planned = PlannedExtension(
         extension,
         extension.name.replace(".", "/") + module_suffix(inputs.module_suffixes, limited=limited),
         None,
     )
     if not extension.cuda_sources:
-        return planned, findings
+        return planned, None
     own = choose_targets(extension, inputs.project.settings)
-    findings += [own.finding] if own.finding else []
     chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
     if chosen is None:
-        torch = inputs.torch
-        id = "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension"
-        # A PyTorch without CUDA has none for any target, and is reported itself, as the CPU is.
-        if torch.cuda is not None and not inputs.project.settings.is_cpu:
-            findings.append(SharedFinding.of(Severity.ERROR, id, torch=torch.version, root=torch.root))
-        return planned, findings
+        return planned, own.finding
     architectures = ArchitectureList.union(
         separate_architectures(extension, one) or chosen for one in extension.cuda_sources
     )
-    return replace(planned, architectures=architectures, options=own.options, usual=chosen), findings
+    return replace(planned, architectures=architectures, options=own.options, usual=chosen), own.finding
 
 
 def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
-from torchwheel.reporting.errors import Finding, Problem, Severity, TorchwheelError
-from torchwheel.reporting.terminal import join_items
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.settings import Settings
 
 _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
@@ -19,26 +19,6 @@ _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
 
 MISSED = "architecture-flags-miss-target"
 """The finding of an extension whose kernels run on other hardware only."""
-
-
-@dataclass(frozen=True)
-class SharedFinding:
-    """A finding about an extension, which others may get with the same values."""
-
-    severity: Severity
-    id: str
-    values: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, severity: Severity, id: str, **values: object) -> SharedFinding:
-        return cls(severity, id, tuple((name, str(value)) for name, value in values.items()))
-
-    def about(self, extensions: Sequence[Extension]) -> Finding:
-        """Create the one finding for all of them."""
-        origins = {extension.origin for extension in extensions}
-        origin = origins.pop() if len(origins) == 1 else extensions[0].origin.partition(", extension ")[0]
-        names = join_items([extension.name for extension in extensions])
-        return Finding(self.severity, Problem.of(self.id, origin, extension=names, **dict(self.values)))
 
 
 @dataclass(frozen=True)
@@ -51,7 +31,7 @@ class TargetChoice:
 
     architectures: ArchitectureList | None
     options: tuple[str, ...] = ()
-    finding: SharedFinding | None = None
+    finding: Finding | None = None
 
 
 def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
@@ -70,38 +50,22 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
     if requested is None or requested == own.architectures:
         return TargetChoice(own.architectures, own.options)
     entry = settings.entries["arch"]
+    say = partial(
+        Problem.of, origin=extension.origin, extension=extension.name, origin_of_request=entry.origin
+    )
     if entry.ambient:
-        overruled = SharedFinding.of(
-            Severity.WARNING,
-            "architecture-variable-overruled",
-            own=own.architectures,
-            requested=requested,
-            origin_of_request=entry.origin,
-        )
-        return TargetChoice(own.architectures, own.options, overruled)
+        overruled = say("architecture-variable-overruled", own=own.architectures, requested=requested)
+        return TargetChoice(own.architectures, own.options, warning(overruled))
     chosen, missing = _specific_forms(own.architectures, requested)
     if missing and all(one.suffix for one in own.architectures.architectures):
-        missed = SharedFinding.of(
-            Severity.ERROR,
-            MISSED,
-            own=own.architectures,
-            flags=flags,
-            requested=", ".join(target.architecture.dotted for target in missing),
-            origin_of_request=entry.origin,
-        )
-        return TargetChoice(own.architectures, own.options, missed)
+        others = ", ".join(target.architecture.dotted for target in missing)
+        missed = say(MISSED, own=own.architectures, flags=flags, requested=others)
+        return TargetChoice(own.architectures, own.options, error(missed))
     dropped = [label for label in own.architectures.labels if label not in chosen.labels]
     if not dropped:
         return TargetChoice(chosen)
-    overruled = SharedFinding.of(
-        Severity.WARNING,
-        "architecture-flags-overruled",
-        dropped=", ".join(dropped),
-        flags=flags,
-        chosen=chosen,
-        origin_of_request=entry.origin,
-    )
-    return TargetChoice(chosen, finding=overruled)
+    overruled = say("architecture-flags-overruled", dropped=", ".join(dropped), flags=flags, chosen=chosen)
+    return TargetChoice(chosen, finding=warning(overruled))
 
 
 def _specific_forms(

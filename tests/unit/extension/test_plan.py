@@ -139,24 +139,6 @@ def test_architectures_in_a_variable_of_nvccs_are_an_error(tmp_path: Path, name:
     assert errors(plan(tmp_path, Extension(name="k", sources=("a.cpp",)), environment=given)) == []
 
 
-def test_what_extensions_share_is_said_once(tmp_path: Path) -> None:
-    flags = {"a": "80", "b": "80", "c": "86"}
-    extensions = [
-        Extension(
-            name=name,
-            sources=("k.cu",),
-            flags={Language.CUDA: (f"-gencode=arch=compute_{arch},code=sm_{arch}",)},
-            origin=f"setup.py, extension {name}",
-        )
-        for name, arch in flags.items()
-    ]
-    made = plan(tmp_path, *extensions, config={"arch": "12.0"})
-    assert [(one.id, one.problem.origin) for one in made.findings] == [
-        ("architecture-flags-overruled", "setup.py"),
-        ("architecture-flags-overruled", "setup.py, extension c"),
-    ]
-
-
 def _changed(host: Host, **python: str) -> Host:
     return replace(host, python=replace(host.python, **python))
 
