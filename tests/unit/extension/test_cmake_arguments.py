@@ -20,10 +20,9 @@ def test_every_keyword(tmp_path: Path) -> None:
         "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
         "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST CXX_FLAGS -Wall -Wextra "
         "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
-        "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
+        "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc"
     )
-    options, install = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
-    assert not install
+    options = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
     assert options.origin == "cpp/CMakeLists.txt torchwheel_add_extension(pkg._C)"
     assert options.values == {
         "name": "pkg._C",
@@ -91,12 +90,12 @@ def test_a_misspelt_keyword_is_no_value_of_the_one_before(tmp_path: Path) -> Non
 
 def test_a_variable_of_cmake_can_say_whether(tmp_path: Path) -> None:
     words = ["NAME", "a._C", "SOURCES", "a.cpp", "UNITY", "ON", "LIMITED_API", "FALSE"]
-    options, install = read_arguments(words, tmp_path, tmp_path)
-    assert (options.values["unity"], options.values["limited-api"], install) == (True, False, True)
+    options = read_arguments(words, tmp_path, tmp_path)
+    assert (options.values["unity"], options.values["limited-api"]) == (True, False)
 
 
 def test_examples_are_right_calls(tmp_path: Path) -> None:
     """Each message ends with one."""
     words = [word for key in EXTENSION_KEYS.values() for word in shlex.split(CMAKE.example(key))]
-    options, _ = read_arguments(words, tmp_path, tmp_path)
+    options = read_arguments(words, tmp_path, tmp_path)
     assert options.values.keys() == EXTENSION_KEYS.keys()

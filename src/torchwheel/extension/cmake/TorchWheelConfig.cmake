@@ -11,8 +11,7 @@
 #     [TARGETS name...]                what to compile for when nobody asks for a target
 #     [STABLE_ABI 2.10] [LIMITED_API] [UNITY] [FRONT_END shared]
 #     [DEVICE_LINK] [DEVICE_LINK_LIBRARIES name...]
-#     [DEPENDS file...]
-#     [NO_INSTALL])
+#     [DEPENDS file...])
 #
 # The keywords are the keys of [[tool.torchwheel.extension]]; LIMITED_API, UNITY and DEVICE_LINK alone mean ON. The target
 # is a MODULE library: what it links with target_link_libraries, target_include_directories and

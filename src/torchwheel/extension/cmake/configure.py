@@ -55,8 +55,6 @@ Its name is short because of the link to the project in it: CMake uses a source'
 relative one, which should go through the link wherever the build folder is.
 """
 
-NO_INSTALL = "NO_INSTALL"
-
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 
 
@@ -129,7 +127,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
         # It does not run an extension's commands unchanged.
         raise refusal("generator-not-ninja", generator=generator)
     project = read_extension_project(call.request(environment))
-    options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
+    options = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
     extensions = project_extensions(project, (options,))
     below = f"{call.folder}/{options.name}"
     plan = plan_extensions(project, extensions, install=True, below=below)
@@ -145,10 +143,9 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     text = cmake_text(plan, _watched_files(plan, patterns))
     write_if_changed(folder / "CMakeLists.txt", text)
     for planned in plan.extensions:
-        text = target_text(plan, planned, install=install)
+        text = target_text(plan, planned)
         write_if_changed(folder / planned.folder / "CMakeLists.txt", text)
-    if install:
-        record_plan(plan, read_handover(environment))
+    record_plan(plan, read_handover(environment))
     return folder
 
 
@@ -168,22 +165,17 @@ def _format_example(key: Key) -> str:
 CMAKE = Spelling(f"a keyword of {CMAKE_FUNCTION}", keyword_of, _format_example, textual=True)
 
 
-def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tuple[ExtensionOptions, bool]:
-    """Read a call's arguments.
+def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> ExtensionOptions:
+    """Read a call's arguments, with paths relative to the project or absolute.
 
     Args:
         folder: the source folder of the CMakeLists.txt, the base of its paths.
-
-    Returns:
-        The extension's options, their paths relative to the project or absolute; and whether the module is part of
-        the package.
     """
     keys = {keyword_of(name): key for name, key in EXTENSION_KEYS.items()}
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
     problems: list[Problem] = []
-    groups = _group_arguments(arguments, [*keys, NO_INSTALL], file, problems)
+    groups = _group_arguments(arguments, list(keys), file, problems)
     origin = f"{file} {CMAKE_FUNCTION}({' '.join(groups.get('NAME', []))})"
-    install = groups.pop(NO_INSTALL, None) is None
     content = {
         keys[word].name: _option_value(keys[word], given, origin, problems) for word, given in groups.items()
     }
@@ -192,7 +184,7 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tup
     stop_on(problems)
     values = options.values
     moved = {key: _relative_to_project(values[key], folder, project) for key in _PATHS if key in values}
-    return replace(options, values={**values, **moved}), install
+    return replace(options, values={**values, **moved})
 
 
 def _group_arguments(

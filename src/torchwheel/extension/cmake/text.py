@@ -48,16 +48,12 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def target_text(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool = True) -> str:
-    """Return an extension's own CMakeLists.txt: CMake's variables for flags apply to a whole directory.
-
-    Args:
-        install: whether the module is part of the package.
-    """
-    return "\n".join(_target_lines(plan, planned, install=install)) + "\n"
+def target_text(plan: ExtensionPlan, planned: PlannedExtension) -> str:
+    """Return an extension's own CMakeLists.txt: CMake's variables for flags apply to a whole directory."""
+    return "\n".join(_target_lines(plan, planned)) + "\n"
 
 
-def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
+def _target_lines(plan: ExtensionPlan, planned: PlannedExtension) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
     name, module = quote_bracket(extension.name), Path(planned.file_name).name
     # Unlike a target's options these are not deduplicated, and keep their order, after all libraries.
@@ -103,9 +99,8 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
         yield "if(NOT CMAKE_CXX_COMPILER_LAUNCHER)"
         yield f"  set_property(TARGET {name} PROPERTY CXX_COMPILER_LAUNCHER {launcher})"
         yield "endif()"
-    if install:
-        folder = Path(planned.file_name).parent.as_posix()
-        yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
+    folder = Path(planned.file_name).parent.as_posix()
+    yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
 
 
 def _prefix_maps(plan: ExtensionPlan, target: str) -> Iterator[str]:
