@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).resolve().parent
-_RECORD = _HERE / "torchwheel_shim.json"
+_PYPROJECT = _HERE.parent / "pyproject.toml"
 _SDIST = _HERE.parent / ".torchwheel-sdist.json"
 _KEYS = ("target", "profile", "arch")
 
@@ -180,15 +180,22 @@ def _variable(key: str) -> str:
 
 
 def _pyproject_asks() -> bool:
-    """Whether ``[tool.torchwheel]`` names a target; asked only with torchwheel there, so with its parser."""
-    try:
-        toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-        pyproject = toml.loads((_HERE.parent / "pyproject.toml").read_text(encoding="utf-8-sig"))
-    except (ImportError, OSError, ValueError):
-        return False
-    settings = pyproject.get("tool", {}).get("torchwheel", {})
+    """Whether ``[tool.torchwheel]`` names a target."""
+    settings = _tool_settings()
     # ``[tool.torchwheel.target.NAME]`` describes a target and asks for none.
     return any(isinstance(settings.get(key), (str, list)) for key in ("default-target", *_KEYS))
+
+
+def _tool_settings() -> dict[str, Any]:
+    """``[tool.torchwheel]`` of pyproject.toml. Before Python 3.11, setuptools and pip bring a parser along."""
+    for name in ("tomllib", "tomli", "setuptools._vendor.tomli", "pip._vendor.tomli"):
+        try:
+            toml = importlib.import_module(name)
+        except ImportError:
+            continue
+        pyproject = toml.loads(_PYPROJECT.read_text(encoding="utf-8"))
+        return dict(pyproject.get("tool", {}).get("torchwheel", {}))
+    raise RuntimeError(f"{sys.executable} has no parser for pyproject.toml: install tomli there.")
 
 
 def _torchwheel_is_installed() -> bool:
@@ -226,13 +233,14 @@ def _own_backend() -> Any:
 def _record() -> dict[str, Any]:
     """What the tree's own build system is, as ``torchwheel adopt`` wrote it down."""
     try:
-        record: dict[str, Any] = json.loads(_RECORD.read_bytes())
-    except (OSError, ValueError) as error:
+        # PEP 517's default is setuptools.
+        default = {"build-backend": "setuptools.build_meta:__legacy__", "backend-path": []}
+        return {**default, **_tool_settings()["adopted"]}
+    except KeyError:
         raise RuntimeError(
-            f"{_RECORD} cannot be read ({error}), and it names the tree's own build backend. "
-            "Take it from version control, or run torchwheel adopt --undo on the tree and adopt it again."
+            f"{_PYPROJECT} has no [tool.torchwheel.adopted], which names the tree's own build backend. "
+            "Take it from version control."
         ) from None
-    return record
 
 
 def _carry_shim(archive: Path) -> None:
@@ -240,16 +248,13 @@ def _carry_shim(archive: Path) -> None:
     partial = archive.with_name(archive.name + ".partial")
     with tarfile.open(archive) as source:
         members = source.getmembers()
-        folder = f"{members[0].name.partition('/')[0]}/{_HERE.name}"
-        names = {member.name for member in members}
-        absent = [file for file in (Path(__file__), _RECORD) if f"{folder}/{file.name}" not in names]
-        if not absent:
+        shim = f"{members[0].name.partition('/')[0]}/{_HERE.name}/{Path(__file__).name}"
+        if shim in {member.name for member in members}:
             return
         with tarfile.open(partial, "w:gz", format=tarfile.PAX_FORMAT) as target:
             for member in members:
                 target.addfile(member, source.extractfile(member) if member.isfile() else None)
-            for file in absent:
-                target.add(file, f"{folder}/{file.name}", filter=_anonymous)
+            target.add(__file__, shim, filter=_anonymous)
     partial.replace(archive)
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchwheel.adopt.adopting import Adoption, Undone, adopt, undo
+from torchwheel.adopt.adopting import Adoption, adopt, undo
 
-__all__ = ["Adoption", "Undone", "adopt", "undo"]
+__all__ = ["Adoption", "adopt", "undo"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import tomlkit
@@ -13,72 +12,55 @@ from tomlkit.items import Table
 
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.system.toml import parse_toml
-from torchwheel.tree.source_tree import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
+from torchwheel.tree.source_tree import (
+    LEGACY_REQUIRES,
+    SHIM_BACKEND,
+    adopted_table,
+    get_subtable,
+)
 
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
-_NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
 _MOST_CHARACTERS = 1 << 16
 """Maximum characters: editing takes ten times as long as reading."""
 _COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
 
 
-@dataclass(frozen=True)
-class OwnBuildSystem:
-    """A tree's ``[build-system]`` before it was adopted.
-
-    Attributes:
-        keys: its ``build-backend`` and ``backend-path``, if set.
-    """
-
-    has_table: bool
-    keys: Mapping[str, Any] = field(default_factory=dict)
-
-
-def own_build_system(text: str, origin: str) -> OwnBuildSystem:
-    table = parse_toml(text, origin).get("build-system")
-    return OwnBuildSystem(table is not None, _shim_keys_of(table or {}))
-
-
-def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
-    """Read the build system recorded in ``[tool.torchwheel.adopted]``; None without that table."""
-    keys = adopted_table(parse_toml(text, origin))
-    return None if keys is None else OwnBuildSystem(True, _shim_keys_of(keys))
-
-
 def adopt_text(text: str, origin: str) -> str:
     """Set the shim as the build backend of a pyproject.toml, and record its own backend."""
-    own = own_build_system(text, origin)
-    expected = parse_toml(text, origin)
-    expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
-    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = _recorded_keys(own)
+    before = parse_toml(text, origin)
+    system = before.get("build-system")
+    if not isinstance(system, (dict, type(None))):
+        raise _not_editable(origin, "build-system is not a table")
+    record = {key: value for key, value in (system or {}).items() if key in _SHIM_KEYS}
 
     document = _parse_document(text, origin)
-    if own.has_table:
+    _drop_record(document)
+    if system is not None:
         _set_keys(document["build-system"], _SHIM_KEYS)
-    _drop_adopted(document)
     edited = tomlkit.dumps(document)
     # Otherwise the new table's header would continue the last line.
     if edited and not edited.endswith("\n"):
         edited += "\n"
-    blocks = "\n".join(["", *_adopted_blocks(own)] if edited else _adopted_blocks(own))
-    return _check_result(_with_line_ends_of(text, edited + blocks), expected, origin)
+    block = (
+        _record_block(record) if system is not None else _new_system_block() + "\n" + _record_block(record)
+    )
+    adopted = _with_line_ends_of(text, edited + "\n" * bool(edited) + block)
+    wanted = {"requires": list(LEGACY_REQUIRES)} if system is None else system
+    return _check_result(adopted, before, {**wanted, **_SHIM_KEYS}, record, origin)
 
 
-def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
-    """Reverse ``adopt_text`` on a text that was edited since: revert adopt's own changes."""
-    expected = parse_toml(text, origin)
-    _release_keys(expected, own)
-    _drop_adopted(expected)
-
-    document = _parse_document(_without_blocks(text, own), origin)
-    _release_keys(document, own)
-    _drop_adopted(document)
-    return _check_result(tomlkit.dumps(document), expected, origin)
-
-
-def _shim_keys_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: table[key] for key in _SHIM_KEYS if key in table}
+def release_text(text: str, origin: str) -> str:
+    """Reverse ``adopt_text`` on a text that has its record and may have been edited since."""
+    before = parse_toml(text, origin)
+    record = adopted_table(before) or {}
+    released = _without_block(text, record)
+    system = parse_toml(released, origin).get("build-system", {})
+    document = _parse_document(released, origin)
+    for table in (system, document.get("build-system", {})):
+        _release_keys(table, record)
+    _drop_record(document)
+    return _check_result(tomlkit.dumps(document), before, system, None, origin)
 
 
 def _set_keys(table: Any, keys: Mapping[str, Any]) -> None:
@@ -92,51 +74,42 @@ def _set_keys(table: Any, keys: Mapping[str, Any]) -> None:
     body.extend(reversed(tail))
 
 
-def _release_keys(document: Any, own: OwnBuildSystem) -> None:
-    table = document.get("build-system", {})
+def _release_keys(table: Any, own: Mapping[str, Any]) -> None:
     for key, ours in _SHIM_KEYS.items():
-        if table.get(key) != ours:
-            continue
-        if key in own.keys:
-            table[key] = own.keys[key]
-        else:
+        if table.get(key) == ours and key in own:
+            table[key] = own[key]
+        elif table.get(key) == ours:
             del table[key]
-    if not own.has_table and table == {"requires": list(LEGACY_REQUIRES)}:
-        del document["build-system"]
 
 
-def _drop_adopted(document: Any) -> None:
-    if adopted_table(document) is None:
-        return
-    del document["tool"]["torchwheel"]["adopted"]
-    if not document["tool"]["torchwheel"]:
-        del document["tool"]["torchwheel"]
-    if not document["tool"]:
-        del document["tool"]
+def _drop_record(document: Any) -> None:
+    if adopted_table(document) is not None:
+        del document["tool"]["torchwheel"]["adopted"]
 
 
-def _recorded_keys(own: OwnBuildSystem) -> dict[str, Any]:
-    return {"build-backend": LEGACY_BACKEND, **own.keys}
+def _new_system_block() -> str:
+    return _toml_block("build-system", {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS})
 
 
-def _adopted_blocks(own: OwnBuildSystem) -> list[str]:
-    adopted = _toml_block("tool.torchwheel.adopted", _recorded_keys(own), _COMMENT)
-    return [adopted] if own.has_table else [_toml_block("build-system", _NEW_TABLE), adopted]
+def _record_block(record: Mapping[str, Any]) -> str:
+    return _toml_block("tool.torchwheel.adopted", record, _COMMENT + "\n")
 
 
 def _toml_block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
-    lines = [f"[{header}]", comment, tomlkit.dumps(keys).rstrip("\n")]
-    return "\n".join(filter(None, lines)) + "\n"
+    return f"[{header}]\n{comment}{tomlkit.dumps(keys)}"
 
 
-def _without_blocks(text: str, own: OwnBuildSystem) -> str:
-    """Remove those tables from the text if they are unchanged.
+def _without_block(text: str, record: Mapping[str, Any]) -> str:
+    """Remove what ``adopt_text`` added at the end, if it is unchanged.
 
     In TOML a comment below a table belongs to it and would be removed too, but it may be the user's.
     """
-    for block in reversed(_adopted_blocks(own)):
+    added = _record_block(record)
+    for block in (_new_system_block() + "\n" + added, added):
         for written in (f"\n{block}", block):
-            text = text.replace(_with_line_ends_of(text, written), "", 1)
+            released = text.replace(_with_line_ends_of(text, written), "", 1)
+            if released != text:
+                return released
     return text
 
 
@@ -155,22 +128,23 @@ def _parse_document(text: str, origin: str) -> tomlkit.TOMLDocument:
         raise _not_editable(origin, str(error)) from error
 
 
-def _check_result(text: str, expected: dict[str, Any], origin: str) -> str:
+def _check_result(text: str, before: Mapping[str, Any], system: object, record: object, origin: str) -> str:
     """Return ``text`` if its content is as expected, so that no damaged file is written."""
     try:
-        parsed = parse_toml(text, origin)
+        after = parse_toml(text, origin)
     except TorchwheelError as error:
         raise _not_editable(origin, str(error)) from error
-    if _without_empty_tables(parsed) != _without_empty_tables(expected):
+    found = (after.get("build-system", {}), adopted_table(after), _other_content(after))
+    if found != (system, record, _other_content(before)):
         raise _not_editable(origin, "the edit would have changed more than it should")
     return text
 
 
-def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
-    """Remove empty ``[tool]`` and ``[tool.torchwheel]`` tables, which are equivalent to missing ones."""
-    tool = {key: value for key, value in document.get("tool", {}).items() if key != "torchwheel" or value}
-    rest = {key: value for key, value in document.items() if key != "tool"}
-    return {**rest, "tool": tool} if tool else rest
+def _other_content(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all but the build system and its record; without a table is like with an empty one."""
+    tool = get_subtable(document, "tool")
+    torchwheel = {key: value for key, value in get_subtable(tool, "torchwheel").items() if key != "adopted"}
+    return {**document, "build-system": {}, "tool": {**tool, "torchwheel": torchwheel}}
 
 
 def _not_editable(origin: str, why: str) -> TorchwheelError:

@@ -23,4 +23,5 @@ def run(parsed: argparse.Namespace) -> Answer:
         raise refusal("not-pytorch/extensions", path=path, word=shell_word(parsed.path))
     report = undo(path) if parsed.undo else adopt(path)
     did = "undone" if parsed.undo else "adopted"
-    return Answer({"did": did, **fields_of(report, *vars(report))}, report.render)
+    files = fields_of(report, "root", "backend", "created", "edited", "removed")
+    return Answer({"did": did, **files}, report.render)

@@ -167,7 +167,7 @@ def _target_tables(
 def _is_adopted(table: object, problems: list[Problem]) -> bool:
     if table is None:
         return False
-    backend = table.get("build-backend") if isinstance(table, dict) else None
+    backend = table.get("build-backend", "") if isinstance(table, dict) else None
     path = table.get("backend-path", []) if isinstance(table, dict) else None
     if isinstance(backend, str) and isinstance(path, list) and all(isinstance(item, str) for item in path):
         return True

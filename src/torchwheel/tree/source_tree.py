@@ -125,7 +125,7 @@ def read_build_system(root: Path) -> BuildSystem:
     adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
-        raise refusal("damaged-adoption/table", origin=root / "pyproject.toml", shim=SHIM_BACKEND, root=root)
+        raise refusal("damaged-adoption", origin=root / "pyproject.toml", shim=SHIM_BACKEND)
     backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
     requires = table.get("requires", list(LEGACY_REQUIRES))
     problems = [*_ill_typed(root, backend, backend_path), *ill_formed_requires(root, requires)]

@@ -25,7 +25,8 @@ from torchwheel.system.toml import read_toml
 from torchwheel.tree.read_tree import read_tree
 from tree.small_trees import write_tree
 
-SHIM_FILES = ("torchwheel_shim.py", "torchwheel_shim.json")
+SHIM = "backend/torchwheel_shim.py"
+LEGACY = 'build-backend = "setuptools.build_meta:__legacy__"'
 ALL_HOOKS = (
     "build_editable",
     "build_sdist",
@@ -231,7 +232,7 @@ def test_an_sdist_builds_again(root: Path, bare_python: Path, tmp_path: Path) ->
         names = archive.getnames()
         archive.extractall(tmp_path / "unpacked", filter="data")
     top = sdist.name.removesuffix(".tar.gz")
-    assert [names.count(f"{top}/backend/{name}") for name in SHIM_FILES] == [1, 1]
+    assert names.count(f"{top}/{SHIM}") == 1
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [sdist.name]
     unpacked = Frontend(tmp_path / "unpacked" / top, bare_python, {})
     assert Path(unpacked.builder.build("wheel", tmp_path / "dist")).is_file()
@@ -282,7 +283,7 @@ def test_asked_for_a_target_torchwheel_serves(
     ]
     assert frontend.hooks.build_sdist(str(out), setting) == "torch-1.tar.gz"
     with tarfile.open(out / "torch-1.tar.gz") as sdist:
-        assert sdist.getnames() == ["torch-1/PKG-INFO", *(f"torch-1/backend/{name}" for name in SHIM_FILES)]
+        assert sdist.getnames() == ["torch-1/PKG-INFO", f"torch-1/{SHIM}"]
 
 
 @pytest.mark.parametrize(
@@ -454,10 +455,11 @@ def test_a_backend_of_the_trees_own_with_few_hooks(bare_python: Path, tmp_path: 
     (root / "tools").mkdir()
     (root / "tools" / "own_backend.py").write_text(OWN_BACKEND, encoding="utf-8")
     adopt(root)
-    record = root / "backend" / "torchwheel_shim.json"
-    content = json.loads(record.read_bytes())
-    content |= {"build-backend": "own_backend:object_with_hooks", "backend-path": ["tools"]}
-    record.write_text(json.dumps(content), encoding="utf-8")
+    pyproject = root / "pyproject.toml"
+    own = 'build-backend = "own_backend:object_with_hooks"\nbackend-path = ["tools"]'
+    text = pyproject.read_text(encoding="utf-8")
+    assert LEGACY in text
+    pyproject.write_text(text.replace(LEGACY, own), encoding="utf-8")
     frontend = Frontend(root, bare_python, {})
     assert frontend.offered() == MANDATORY
     assert frontend.hooks.get_requires_for_build_sdist() == []

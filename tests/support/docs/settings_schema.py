@@ -69,9 +69,7 @@ def _adopted_schema() -> _Schema:
     backend_path = {"type": "array", "items": {"type": "string"}}
     return {
         "description": "The tree's own build backend; written by `torchwheel adopt`.",
-        **_object_schema(
-            {"build-backend": {"type": "string"}, "backend-path": backend_path}, ["build-backend"]
-        ),
+        **_object_schema({"build-backend": {"type": "string"}, "backend-path": backend_path}),
     }
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import errno
+import stat
+import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt import Adoption, Undone, adopt, undo
+from torchwheel.adopt import Adoption, adopt, adopting, undo
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import shim_folder
 from torchwheel.tree.read_tree import read_tree
@@ -17,7 +20,6 @@ from torchwheel.tree.source_tree import Generation
 from tree.small_trees import SETUP_PY_PYPROJECT, write_tree
 
 SHIM = "backend/torchwheel_shim.py"
-RECORD = "backend/torchwheel_shim.json"
 SHIPPED = (shim_folder() / "torchwheel_shim.py").read_bytes()
 LEGACY = "setuptools.build_meta:__legacy__"
 
@@ -35,11 +37,10 @@ def root(tmp_path: Path) -> Path:
 def test_adopting_and_undoing(root: Path) -> None:
     before = contents(root)
     own = read_tree(root)
-    assert adopt(root) == Adoption(
-        root=root, backend=LEGACY, already=False, created=(SHIM, RECORD), edited=("pyproject.toml",)
-    )
+    report = Adoption(root, LEGACY, created=(SHIM,), edited=("pyproject.toml",), removed=())
+    assert adopt(root) == report
     after = contents(root)
-    assert set(after) - set(before) == {SHIM, RECORD}
+    assert set(after) - set(before) == {SHIM}
     assert after[SHIM] == SHIPPED
     assert [name for name in before if after[name] != before[name]] == ["pyproject.toml"]
     tree = read_tree(root)
@@ -49,9 +50,7 @@ def test_adopting_and_undoing(root: Path) -> None:
         own.requires,
         Generation.SETUP_PY,
     )
-    assert undo(root) == Undone(
-        root=root, restored=("pyproject.toml",), edited=(), removed=(SHIM, RECORD), kept=()
-    )
+    assert undo(root) == replace(report, created=(), removed=(SHIM,), undone=True)
     assert contents(root) == before
     assert not (root / "backend").exists()
     assert read_tree(root) == own
@@ -60,55 +59,28 @@ def test_adopting_and_undoing(root: Path) -> None:
 def test_a_tree_without_pyproject(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", None).resolve()
     before = contents(root)
-    assert adopt(root).created == (SHIM, RECORD, "pyproject.toml")
+    assert adopt(root).created == (SHIM, "pyproject.toml")
     assert (read_tree(root).backend, read_tree(root).requires) == (LEGACY, ("setuptools>=40.8.0",))
-    assert undo(root) == Undone(
-        root=root, restored=(), edited=(), removed=("pyproject.toml", SHIM, RECORD), kept=()
-    )
+    assert undo(root).removed == ("pyproject.toml", SHIM)
     assert contents(root) == before
 
 
-def test_adopting_twice(root: Path) -> None:
+@pytest.mark.parametrize("shim", [SHIPPED, SHIPPED[:200] + b"# another release\r\n", None])
+def test_adopting_twice_brings_the_current_shim(root: Path, shim: bytes | None) -> None:
+    original = contents(root)
     adopt(root)
-    before = contents(root)
-    assert adopt(root) == Adoption(root=root, backend=LEGACY, already=True, created=(), edited=())
-    assert contents(root) == before
-
-
-@pytest.mark.parametrize("gone", [False, True], ids=["older", "deleted"])
-def test_adopting_twice_refreshes_the_shim(root: Path, gone: bool) -> None:
-    """An older torchwheel had another shim and noted its digest."""
-    original = (root / "pyproject.toml").read_bytes()
-    adopt(root)
-    record = json.loads((root / RECORD).read_bytes())
-    record["shim-sha256"] = hashlib.sha256(b"# an older shim\n").hexdigest()
-    (root / SHIM).write_bytes(b"# an older shim\r\n")
-    if gone:
-        (root / SHIM).unlink()
-    (root / RECORD).write_text(json.dumps(record), encoding="utf-8")
+    adopted = contents(root)
+    (root / SHIM).unlink()
+    if shim is not None:
+        (root / SHIM).write_bytes(shim)
     report = adopt(root)
-    assert report.already
-    assert (report.created, report.edited) == (((SHIM,), (RECORD,)) if gone else ((), (SHIM, RECORD)))
-    assert (root / SHIM).read_bytes() == SHIPPED
-    assert undo(root).kept == ()
-    assert (root / "pyproject.toml").read_bytes() == original
-
-
-def test_a_shim_that_was_changed_is_neither_overwritten_nor_removed(root: Path) -> None:
-    adopt(root)
-    (root / SHIM).write_bytes(SHIPPED + b"# mine\n")
-    with pytest.raises(TorchwheelError) as caught:
-        adopt(root)
-    assert [problem.id for problem in caught.value.problems] == ["file-in-the-way"]
-    report = undo(root)
-    assert (report.removed, report.kept) == ((RECORD,), (SHIM,))
-    assert (root / SHIM).read_bytes() == SHIPPED + b"# mine\n"
-
-
-def test_line_ends_that_version_control_converted_are_no_change(root: Path) -> None:
-    adopt(root)
-    (root / SHIM).write_bytes(SHIPPED.replace(b"\n", b"\r\n"))
-    assert undo(root).kept == ()
+    assert (report.created, report.edited) == (
+        (SHIM,) if shim is None else (),
+        (SHIM,) if shim not in (None, SHIPPED) else (),
+    )
+    assert contents(root) == adopted
+    undo(root)
+    assert contents(root) == original
 
 
 def test_other_files_in_backend_stay(root: Path) -> None:
@@ -119,7 +91,7 @@ def test_other_files_in_backend_stay(root: Path) -> None:
     compiled = root / "backend" / "__pycache__" / "torchwheel_shim.cpython-311.pyc"
     compiled.parent.mkdir()
     compiled.write_bytes(b"")
-    assert undo(root).kept == ("backend/kernels.cpp",)
+    undo(root)
     assert contents(root) == before
 
 
@@ -137,13 +109,14 @@ def test_something_else_in_our_place(root: Path, taken: str) -> None:
     assert contents(root) == before
 
 
-def test_a_record_that_is_not_ours(root: Path) -> None:
-    (root / "backend").mkdir()
-    (root / RECORD).write_text("[]", encoding="utf-8")
+def test_a_file_that_took_the_shim_s_place_since_stays(root: Path) -> None:
+    adopt(root)
+    (root / SHIM).write_text("mine", encoding="utf-8")
     with pytest.raises(TorchwheelError) as caught:
         adopt(root)
-    (problem,) = caught.value.problems
-    assert (problem.id, problem.origin) == ("damaged-adoption", str(root / RECORD))
+    assert [problem.id for problem in caught.value.problems] == ["file-in-the-way"]
+    assert undo(root).removed == ()
+    assert (root / SHIM).read_text(encoding="utf-8") == "mine"
 
 
 def test_what_an_older_adoption_left_behind_is_overwritten(root: Path) -> None:
@@ -151,7 +124,7 @@ def test_what_an_older_adoption_left_behind_is_overwritten(root: Path) -> None:
     original = (root / "pyproject.toml").read_bytes()
     adopt(root)
     (root / "pyproject.toml").write_bytes(original + b"# newer\n")
-    assert not adopt(root).already
+    assert adopt(root).edited == ("pyproject.toml",)
     undo(root)
     assert (root / "pyproject.toml").read_bytes() == original + b"# newer\n"
 
@@ -160,8 +133,7 @@ def test_edits_since_survive_undoing(root: Path) -> None:
     adopt(root)
     pyproject = root / "pyproject.toml"
     pyproject.write_text(pyproject.read_text(encoding="utf-8") + "\n[tool.new]\nx = 1\n", encoding="utf-8")
-    report = undo(root)
-    assert (report.restored, report.edited, report.removed) == ((), ("pyproject.toml",), (SHIM, RECORD))
+    undo(root)
     assert pyproject.read_text(encoding="utf-8") == SETUP_PY_PYPROJECT + "\n[tool.new]\nx = 1\n"
 
 
@@ -174,26 +146,19 @@ def test_edits_since_survive_in_a_file_that_adopt_created(tmp_path: Path) -> Non
     assert pyproject.read_text(encoding="utf-8").strip() == "# mine"
 
 
-def test_undoing_without_the_record_goes_by_pyproject(root: Path) -> None:
+def test_without_the_record_it_is_refused(root: Path) -> None:
     adopt(root)
-    (root / RECORD).unlink()
-    with pytest.raises(TorchwheelError) as caught:
-        adopt(root)
-    assert [problem.id for problem in caught.value.problems] == ["damaged-adoption"]
-    report = undo(root)
-    assert (report.edited, report.removed, report.kept) == (("pyproject.toml",), (SHIM,), ())
-    assert (root / "pyproject.toml").read_text(encoding="utf-8") == SETUP_PY_PYPROJECT
-
-
-def test_undoing_without_anything_remembered(root: Path) -> None:
-    adopt(root)
-    (root / RECORD).unlink()
     pyproject = root / "pyproject.toml"
     text = pyproject.read_text(encoding="utf-8")
     pyproject.write_text(text[: text.index("[tool.torchwheel.adopted]")], encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        undo(root)
-    assert caught.value.problems == (Problem.of("damaged-adoption/both", origin=pyproject, file=RECORD),)
+    before = contents(root)
+    for act in (adopt, undo):
+        with pytest.raises(TorchwheelError) as caught:
+            act(root)
+        assert caught.value.problems == (
+            Problem.of("damaged-adoption", origin=pyproject, shim="torchwheel_shim"),
+        )
+    assert contents(root) == before
 
 
 def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
@@ -242,3 +207,38 @@ def test_git_s_own_files_are_none_of_the_tree_s(act: object, root: Path) -> None
         act(root)  # type: ignore[operator]
     assert [problem.id for problem in refused.value.problems] == ["link-leaves-tree"]
     assert (root / ".git/config").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes and links")
+def test_the_file_mode_and_a_link_within_the_tree_stay(root: Path) -> None:
+    pyproject, target = root / "pyproject.toml", root / "place.toml"
+    pyproject.rename(target)
+    target.chmod(0o640)
+    pyproject.symlink_to("place.toml")
+    adopt(root)
+    assert (pyproject.is_symlink(), stat.S_IMODE(target.stat().st_mode)) == (True, 0o640)
+    assert b"torchwheel_shim" in target.read_bytes()
+
+
+@pytest.mark.parametrize("act", [adopt, undo])
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_step_that_fails_takes_the_others_back(
+    act: Callable[[Path], object], failing: int, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if act is undo:
+        adopt(root)
+    before = contents(root)
+    left = iter(range(1, 9))
+    written = adopting._write
+
+    def write(path: Path, content: bytes | None) -> None:
+        if next(left) == failing:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        written(path, content)
+
+    monkeypatch.setattr(adopting, "_write", write)
+    with pytest.raises(TorchwheelError) as caught:
+        act(root)
+    assert [problem.id for problem in caught.value.problems] == ["tree-not-writable"]
+    assert contents(root) == before
+    assert (root / "backend").exists() == (act is undo)

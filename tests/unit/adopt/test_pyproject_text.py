@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.adopt.pyproject_text import (
-    OwnBuildSystem,
-    adopt_text,
-    own_build_system,
-    release_text,
-    remembered_build_system,
-)
+from torchwheel.adopt.pyproject_text import adopt_text, release_text
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 
@@ -65,20 +59,20 @@ def test_formatting_and_comments_are_kept() -> None:
 
 def test_releasing_is_the_reverse() -> None:
     """Only the line end that the last line had to get stays."""
-    assert release_text(AFTER, own_build_system(BEFORE, ""), "") == BEFORE + "\n"
+    assert release_text(AFTER, "") == BEFORE + "\n"
 
 
 def test_releasing_keeps_what_was_edited_since() -> None:
     edited = AFTER.replace('arch = "12.0"', 'arch = "9.0"  # mine').replace(
         'backend-path = ["backend"]\n', 'backend-path = ["backend"]  # torchwheel\n'
     )
-    released = release_text(edited + "\n[tool.new]\nx = 1\n", own_build_system(BEFORE, ""), "")
+    released = release_text(edited + "\n[tool.new]\nx = 1\n", "")
     assert released == BEFORE.replace('arch = "12.0"', 'arch = "9.0"  # mine') + "\n\n[tool.new]\nx = 1\n"
 
 
 def test_releasing_leaves_a_backend_alone_that_was_set_since() -> None:
     text = AFTER.replace('"torchwheel_shim"', '"mesonpy"').replace('["backend"]', '["tools"]')
-    released = release_text(text, own_build_system(BEFORE, ""), "")
+    released = release_text(text, "")
     assert parse_toml(released, "")["build-system"]["build-backend"] == "mesonpy"
     assert parse_toml(released, "")["build-system"]["backend-path"] == ["tools"]
 
@@ -95,18 +89,17 @@ backend-path = ["backend"]
 
 [tool.torchwheel.adopted]
 {COMMENT}
-build-backend = "setuptools.build_meta:__legacy__"
 """
     )
-    assert release_text(text, OwnBuildSystem(has_table=False), "").strip() == ""
+    assert release_text(text, "").strip() == ""
 
 
 def test_a_backend_path_of_its_own_is_remembered() -> None:
     text = '[build-system]\nrequires = []\nbackend-path = [ "a", "b" ]\nbuild-backend = "m:o"\n'
     adopted = adopt_text(text, "")
-    expected = OwnBuildSystem(True, {"build-backend": "m:o", "backend-path": ["a", "b"]})
-    assert (own_build_system(text, ""), remembered_build_system(adopted, "")) == (expected, expected)
-    assert parse_toml(release_text(adopted, expected, ""), "") == parse_toml(text, "")
+    record = {"build-backend": "m:o", "backend-path": ["a", "b"]}
+    assert parse_toml(adopted, "")["tool"]["torchwheel"]["adopted"] == record
+    assert parse_toml(release_text(adopted, ""), "") == parse_toml(text, "")
 
 
 def test_what_is_remembered_from_before_is_replaced() -> None:
@@ -119,6 +112,7 @@ def test_what_is_remembered_from_before_is_replaced() -> None:
     [
         'tool = { black = { x = 1 } }\n[build-system]\nrequires = []\nbuild-backend = "m"\n',
         '[tool]\ntorchwheel = { arch = "9.0" }\n[build-system]\nrequires = []\n',
+        "build-system = 3\n",
         "# a\n" * 20_000,
     ],
 )

@@ -20,22 +20,21 @@ def test_adopting_and_undoing(program: Run, here: Path) -> None:
 def test_as_documents(torchwheel: Run, here: Path) -> None:
     root = write_tree(here / "tree").resolve()
     head = {"schema": 1, "command": "adopt", "root": str(root)}
-    files = ["backend/torchwheel_shim.py", "backend/torchwheel_shim.json"]
+    head["backend"] = "setuptools.build_meta:__legacy__"
+    shim = ["backend/torchwheel_shim.py"]
     assert torchwheel("adopt", "tree", "--json").document("adopt") == {
         **head,
         "did": "adopted",
-        "backend": "setuptools.build_meta:__legacy__",
-        "already": False,
-        "created": files,
+        "created": shim,
         "edited": ["pyproject.toml"],
+        "removed": [],
     }
     assert torchwheel("adopt", "tree", "--undo", "--json").document("adopt") == {
         **head,
         "did": "undone",
-        "restored": ["pyproject.toml"],
-        "edited": [],
-        "removed": files,
-        "kept": [],
+        "created": [],
+        "edited": ["pyproject.toml"],
+        "removed": shim,
     }
 
 

@@ -41,7 +41,6 @@ BAD = (
     '[target.lab]\ntarget = "x"\n',
     "[[when]]\njobs = 3\n",
     "[extension]\nname = 1\n",
-    "[adopted]\n",
 )
 
 
