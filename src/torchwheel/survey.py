@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.gpu_catalogue import detect_gpus
-from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
+from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host, parse_platform
 from torchwheel.host.installer_settings import version_choices
@@ -28,7 +28,7 @@ from torchwheel.host.this import (
     with_home_and_path,
 )
 from torchwheel.plan.forwarding import build_requirements
-from torchwheel.plan.make import Inputs, builds_folder
+from torchwheel.plan.make import Inputs
 from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.reproducible import source_date
@@ -120,8 +120,6 @@ def survey(request: BuildRequest) -> Inputs:
         python_identity=sys.base_prefix if host.here and settings.build_env != "current" else "",
         in_place=request.in_place or adopted_tree,
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
-        caches_here=caches_on_path(build_environment) if host.here else frozenset(),
-        begun_with=recorded_choices(builds_folder(settings, cache)) if host.here else {},
         reproducible=source_date(request.environment) is not None,
     )
 

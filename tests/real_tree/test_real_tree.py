@@ -63,8 +63,6 @@ ASKED = {
 }  # fmt: skip
 # The system has ccache. What a tree makes of it is its own affair, so these are not among what is proved.
 LAUNCHERS = {
-    "CMAKE_C_COMPILER_LAUNCHER": "ccache",
-    "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
     # The tree is not to look for one by itself.
     "USE_CCACHE": "OFF",
 }

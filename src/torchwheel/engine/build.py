@@ -26,7 +26,7 @@ from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.store import wheel_key
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.venv import Installing, install_toolkit_packages
-from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
+from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import make_private, scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
@@ -45,7 +45,6 @@ from torchwheel.preflight.report import (
 from torchwheel.progress.build_record import Build, read_build_record
 from torchwheel.reporting.errors import (
     Finding,
-    Severity,
     TorchwheelError,
     announce,
     refusal,
@@ -307,7 +306,7 @@ def _announce_build(plan: Plan, report: Report, environment: Mapping[str, str]) 
         findings = tuple(one.briefly() if one.id in _SAID_BEFORE else one for one in findings)
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
-        if finding.id in NEEDLESS_BUILD or (finding.id == KEPT and finding.severity is Severity.NOTE):
+        if finding.id in NEEDLESS_BUILD:
             say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
 
@@ -324,7 +323,7 @@ def _compiler_cache(plan: Plan, report: Report) -> CompilerCache:
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
     }
     unusable = any(finding.id == "compiler-cache-left-out" for finding in report.findings)
-    return CompilerCache(plan.compiler_cache, defaults, plan.folders.root, plan.cache_missing or unusable)
+    return CompilerCache(None if unusable else plan.compiler_cache, defaults, plan.folders.root)
 
 
 def _without_defaults(backend: TreeBackend, cache: CompilerCache) -> dict[str, str]:

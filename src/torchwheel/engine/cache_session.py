@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -16,7 +15,14 @@ from pathlib import Path
 from threading import Thread
 
 from torchwheel.engine.process import NotStarted, start_process
-from torchwheel.host.compiler_cache import CCACHE_KEYS, CCACHE_LOG, ccache_log, read_ccache_settings
+from torchwheel.host.compiler_cache import (
+    CCACHE_KEYS,
+    CCACHE_LOG,
+    LAUNCHER,
+    ccache_log,
+    launcher_script,
+    read_ccache_settings,
+)
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.masking import mask_line
@@ -24,7 +30,6 @@ from torchwheel.reporting.terminal import count_noun, say
 from torchwheel.reproducible import VARIABLE
 from torchwheel.system.files import atomic_write, open_log
 
-_SCRIPT = '#!/bin/sh\nexec "$@"\n'
 _SERVER_LOG = "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
@@ -76,27 +81,18 @@ class CompilerCache:
     Attributes:
         name: ``ccache``, ``sccache`` or None.
         defaults: variables, unless the user sets others, also in ccache's own configuration file.
-        folder: the folder of its log, server and script.
-        replaced: whether a script of its name, which only runs the compiler, replaces it, because it is missing or
-            unusable: the commands stay the same, and nothing is compiled again.
+        folder: the folder of its log and server, and of the script before each compiler.
     """
 
     name: str | None
     defaults: Mapping[str, str]
     folder: Path
-    replaced: bool = False
 
     @contextmanager
     def running(self, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
         """Yield the whole environment for compilers; prints the cache's statistics afterwards."""
-        if self.name and self.replaced:
-            scripts = self.folder / "cache-script"
-            atomic_write(scripts / self.name, _SCRIPT)
-            (scripts / self.name).chmod(0o755)
-            # In front of everything else on PATH, where the unusable cache itself may be.
-            search = os.pathsep.join([str(scripts), environment.get("PATH", "")])
-            yield {**self.defaults, **environment, "PATH": search}
-        elif self.name == "ccache":
+        write_compiler_launcher(self.folder, self.name)
+        if self.name == "ccache":
             with _use_ccache(environment, self.defaults, self.folder) as whole:
                 yield whole
         elif self.name == "sccache":
@@ -104,6 +100,12 @@ class CompilerCache:
                 yield whole
         else:
             yield {**self.defaults, **environment}
+
+
+def write_compiler_launcher(folder: Path, cache: str | None) -> None:
+    script = folder / LAUNCHER
+    atomic_write(script, launcher_script(cache))
+    script.chmod(0o755)
 
 
 @contextmanager

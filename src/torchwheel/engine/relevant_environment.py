@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.engine.packing import staged_sources
+from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.this import is_of_isolated
 from torchwheel.plan.build_plan import Plan, hash_facts
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
@@ -60,7 +61,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
     # PATH has the frontend's own folders, which are new at each run; searched_digest() covers the others.
-    left_out = {*JOB_VARIABLES, *VERSION_VARIABLES, "PATH"}
+    left_out = {*JOB_VARIABLES, *VERSION_VARIABLES, *CACHE_VARIABLES, "PATH"}
     return hash_facts({name: value for name, value in found.items() if name not in left_out})
 
 

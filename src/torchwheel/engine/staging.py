@@ -22,7 +22,6 @@ from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.relevant_environment import environment_digest
 from torchwheel.engine.session import held_folder
-from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
@@ -81,26 +80,8 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[tuple
         new = new_files(plan.tree)
         variables = environment_digest(plan, environment)
         _write_defines(plan, variables)
-        _settle_compiler_cache(plan)
         of_tree(plan).drop_stale_cache()
         yield new, variables
-
-
-def _settle_compiler_cache(plan: Plan) -> None:
-    """Record the folder's compiler cache.
-
-    CMake would keep the launchers that it was first given.
-    """
-    folders = plan.folders
-    record, choice = folders.root / CHOICE_FILE, plan.compiler_cache or NO_CACHE
-    if any(compiler.launcher for compiler in plan.host.compilers):
-        # A launcher in CC or CXX is part of the compiler, and the user's own choice.
-        record.unlink(missing_ok=True)
-        return
-    with suppress(FileNotFoundError):
-        if record.read_text(encoding="utf-8") != choice and is_file(folders.cmake_cache):
-            of_tree(plan).remove_cache()
-    atomic_write(record, choice)
 
 
 def _require_planned_source(plan: Plan) -> None:
@@ -136,6 +117,7 @@ def _write_defines(plan: Plan, variables: str) -> None:
         reported={*plan.tree.options, *(d.name for d in plan.defines)},
         maps_paths=plan.included.maps_paths,
         launcher=launcher,
+        compiler_launcher=str(plan.folders.compiler_launcher) if plan.included.launcher else "",
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from torchwheel.host.compiler_cache import LAUNCHER
 from torchwheel.host.compilers import LAUNCHERS, SEARCH_PATHS, command_words, holds_flags
 from torchwheel.host.ninja import NinjaStep
 from torchwheel.host.programs import find_program
@@ -39,7 +40,7 @@ _SEPARATOR = re.compile("[=@]")
 
 _MAX_NESTED = 100
 _ENDS_COMMAND = frozenset({"&&", "||", ";", "|"})
-_LAUNCHER = "memory_launcher"
+_LAUNCHERS = frozenset({"memory_launcher", LAUNCHER})
 _LINKED = re.compile(r"--dependency-file[=,](.+)")
 
 
@@ -94,7 +95,7 @@ class CommandFiles:
 
     def _existing(self, file: Path) -> Iterator[str]:
         # These change no output.
-        if file.name not in LAUNCHERS and file.stem != _LAUNCHER:
+        if file.name not in LAUNCHERS and file.stem not in _LAUNCHERS:
             yield os.path.normpath(file)
 
 
@@ -106,13 +107,13 @@ def _ends_of_flags(word: str) -> Iterator[str]:
 
 
 def _split_commands(words: Sequence[str]) -> Iterator[list[str]]:
-    """Split a shell's line into its commands, each without torchwheel's own launcher."""
+    """Split a shell's line into its commands, each without torchwheel's own launchers."""
     current: list[str] = []
     for word in (*words, ";"):
         if word in _ENDS_COMMAND:
             yield current
             current = []
-        elif Path(word).stem == _LAUNCHER:
+        elif Path(word).stem in _LAUNCHERS:
             current = []
         else:
             current.append(word)

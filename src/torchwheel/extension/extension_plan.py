@@ -11,6 +11,7 @@ from typing import Any
 
 from torchwheel.extension.compile.units import Layout
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compiler_cache import LAUNCHER
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import cache_folder
@@ -309,6 +310,12 @@ class ExtensionPlan:
     @property
     def host_is_windows(self) -> bool:
         return self.project.host.system == "Windows"
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """The command before each compiler: the user's own, on Windows the compiler cache, else torchwheel's script."""
+        own = self.inputs.cxx is not None and self.inputs.cxx.launcher
+        return self.inputs.launcher if own or self.host_is_windows else (f"./{LAUNCHER}",)
 
     @property
     def skipped(self) -> tuple[str, ...]:

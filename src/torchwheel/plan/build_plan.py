@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compiler_cache import LAUNCHER
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host
 from torchwheel.progress.build_record import RECORD
@@ -120,6 +121,11 @@ class BuildFolders:
         return self.root / "memory_launcher.py"
 
     @property
+    def compiler_launcher(self) -> Path:
+        """The script with the compiler cache, behind ``launcher``."""
+        return self.root / LAUNCHER
+
+    @property
     def cmake_cache(self) -> Path:
         return self.build / "CMakeCache.txt"
 
@@ -159,7 +165,6 @@ class Plan:
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
         toolkit_packages: the folder where these are installed; None if they are not yet.
-        cache_missing: whether the compiler cache that the build's folder was started with is no longer installed.
     """
 
     tree: Tree
@@ -182,7 +187,6 @@ class Plan:
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
-    cache_missing: bool = False
     reproducible: bool = False
 
     @property
@@ -201,7 +205,7 @@ class Plan:
 
 # These affect the speed of a build or where its programs find their libraries, not its result.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
-# A folder keeps the compiler cache that it was started with.
+# One folder serves every compiler cache.
 _SWITCHES_OF_CACHES = frozenset({"USE_CCACHE"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
 # The compiler that ccache runs instead of the given one (https://ccache.dev/manual/latest.html, "compiler").

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compiler_cache import (
-    NO_CACHE,
-    changed_cache,
-    kept_cache,
-    missing_cache,
-    missing_kept_cache,
-    nothing_to_enable,
-)
+from torchwheel.host.compiler_cache import missing_cache, nothing_to_enable
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Define
 from torchwheel.plan.environment import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.pytorch.releases import BuildOption, build_options
-from torchwheel.reporting.errors import Finding, Problem, error, find_nearest, note, warning
+from torchwheel.reporting.errors import Finding, Problem, error, find_nearest, warning
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import read_components
 from torchwheel.tree.source_tree import Tree
@@ -118,80 +110,32 @@ def switched_off(settings: Settings) -> bool:
     return settings.compiler_cache == "auto" and option is not None and option.off
 
 
-@dataclass(frozen=True)
-class CacheChoice:
-    """The compiler cache of a build folder.
-
-    Attributes:
-        begun: the cache that the folder was started with, or ``none``; None if nothing was built there.
-    """
-
-    cache: str | None
-    begun: str | None = None
-    missing: bool = False
-
-    @property
-    def changed(self) -> bool:
-        return self.begun not in (None, self.cache or NO_CACHE)
-
-
-def choose_cache(
-    settings: Settings, host: Host, found: str | None, here: Collection[str], begun: str | None
-) -> CacheChoice:
-    """Choose the compiler cache of a build folder: the requested one, else the one that the folder was started with.
-
-    Another cache would change every command, and ninja would compile everything again.
-    """
-    if switched_off(settings):
-        return CacheChoice(None, begun)
-    if begun is None or settings.compiler_cache != "auto" or any(one.launcher for one in host.compilers):
-        return CacheChoice(found, begun)
-    kept = None if begun == NO_CACHE else begun
-    if kept is None:
-        return CacheChoice(found if _is_enabled(settings) else None, begun)
-    if kept == found or kept in here:
-        return CacheChoice(kept, begun)
-    # Windows cannot start a script as a program.
-    return CacheChoice(found, begun) if host.system == "Windows" else CacheChoice(kept, begun, missing=True)
-
-
 def _is_enabled(settings: Settings) -> bool:
     """Whether the user set PyTorch's own option for a compiler cache; torchwheel's overlays set it only by default."""
     option = settings.defines.get(_USE_CACHE)
     return option is not None and option.on and option.layer is not Layer.BUILTIN_OVERLAY
 
 
-def cache_findings(
-    settings: Settings, host: Host, found: str | None, choice: CacheChoice
-) -> Iterator[Finding]:
-    """Report that a requested compiler cache is missing, or that the folder keeps another one.
-
-    The caches of a described machine are unknown.
-    """
+def cache_findings(settings: Settings, host: Host, found: str | None) -> Iterator[Finding]:
+    """Report that a requested compiler cache is missing; the caches of a described machine are unknown."""
     setting = settings.entries["compiler-cache"]
     yield from map(error, missing_cache(settings.compiler_cache, found, setting.origin))
-    if settings.compiler_cache == "auto" and _is_enabled(settings) and choice.cache is None and host.here:
+    if settings.compiler_cache == "auto" and _is_enabled(settings) and found is None and host.here:
         yield warning(nothing_to_enable(_USE_CACHE, settings.defines[_USE_CACHE].origin))
-    if choice.changed:
-        yield warning(changed_cache(choice.begun or NO_CACHE, choice.cache))
-    elif choice.missing and choice.cache:
-        yield warning(missing_kept_cache(choice.cache))
-    elif choice.begun and choice.cache != found and not switched_off(settings):
-        yield note(kept_cache(choice.cache, found))
 
 
 def launcher_defines(
     settings: Settings, tree: Tree, host: Host, cache: str | None, defines: Iterable[Define], *, cuda: bool
 ) -> tuple[Define, ...]:
-    """Set the compiler cache as the launcher, and keep the tree from searching for one itself.
+    """Keep the tree from searching for a compiler cache: it would find one installed since, and compile all again.
 
-    It is set by name, so that another path changes neither the commands nor the build directory. A tree that searched
-    for itself would find a cache installed since, and compile everything again.
+    On Windows, which cannot start a script as a program, the cache itself is the launcher, by its name.
     """
     setting, found = settings.entries["compiler-cache"], list[Define]()
     if settings.compiler_cache != "auto" or (host.here and _USE_CACHE in tree.known_names):
         found.append(Define.of(_USE_CACHE, "OFF", setting))
-    if cache is not None and not any(compiler.launcher for compiler in host.compilers):
+    launched = any(compiler.launcher for compiler in host.compilers)
+    if cache is not None and host.system == "Windows" and not launched:
         # A launcher that the user names stays, but the tree must not search for another one.
         named = {define.name for define in defines}
         names = (f"CMAKE_{one}_COMPILER_LAUNCHER" for one in ("C", "CXX", *(("CUDA",) if cuda else ())))

@@ -158,6 +158,7 @@ def cmake_file(
     reported: Collection[str] = (),
     maps_paths: bool = False,
     launcher: Sequence[str] = (),
+    compiler_launcher: str = "",
     reproducible: bool = False,
     nvcc: NvccNaming | None = None,
 ) -> str:
@@ -166,8 +167,9 @@ def cmake_file(
     CMake includes it before every ``project()``; like ``-D`` it sets the options once, so that changes by the tree
     persist. ``include_first`` is the user's own file to include there; CMake writes the final values of the
     ``reported`` options into ``REPORT`` in the build directory; with ``maps_paths`` objects do not contain the path of
-    their folder; ``launcher`` is the command before each compiler and linker, and before the compiler cache. With
-    ``reproducible`` no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
+    their folder; ``launcher`` is the command before each compiler and linker, and before ``compiler_launcher``, which
+    replaces no launcher of the user's. With ``reproducible`` no run path leads into the build folder either; ``nvcc``
+    has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     # The user's own file precedes the guard, because CMake would include it before every project().
@@ -186,6 +188,11 @@ def cmake_file(
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {quote_bracket(shlex.join(launcher))})"
         for rule in ("COMPILE", "LINK")
         if launcher
+    ]
+    lines += [
+        f'set(CMAKE_{one}_COMPILER_LAUNCHER {quote_bracket(compiler_launcher)} CACHE STRING "")'
+        for one in ("C", "CXX", "CUDA")
+        if compiler_launcher
     ]
     lines.append(link_inputs_text().rstrip())
     if reported:

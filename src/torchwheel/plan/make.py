@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -14,10 +13,10 @@ from torchwheel.plan.build_plan import BuildFolders, Inclusion, Plan, compute_fi
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
     cache_findings,
-    choose_cache,
     define_findings,
     defines_for,
     launcher_defines,
+    switched_off,
 )
 from torchwheel.plan.environment import (
     cuda_variables,
@@ -49,8 +48,6 @@ class Inputs:
     Attributes:
         cache_writers: who else can write to that folder or to the configured folder of builds; empty for nobody.
         python_identity: the interpreter's identity in the fingerprint; empty for its path.
-        begun_with: the compiler cache of each build folder, as
-            :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.
     """
 
     settings: Settings
@@ -65,8 +62,6 @@ class Inputs:
     cache_writers: str = ""
     in_place: bool = False
     compiler_cache: str | None = None
-    caches_here: frozenset[str] = frozenset()
-    begun_with: Mapping[str, str] = field(default_factory=dict)
     reproducible: bool = False
 
 
@@ -83,7 +78,7 @@ def make_plan(inputs: Inputs) -> Plan:
     cuda = cuda_variables(settings, selection, inputs.cache)
     named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _choose_jobs(settings, tree, host, architectures)
-    # Without launchers: the fingerprint names the folder, which records the compiler cache that it was started with.
+    # Without launchers: a build has one folder, whatever the compiler cache.
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
@@ -101,9 +96,7 @@ def make_plan(inputs: Inputs) -> Plan:
         reproducible=inputs.reproducible,
     )
     folders = _choose_folders(inputs, named.hardware, identity)
-    begun = inputs.begun_with.get(folders.root.name)
-    choice = choose_cache(settings, host, inputs.compiler_cache, inputs.caches_here, begun)
-    cache = choice.cache
+    cache = None if switched_off(settings) else inputs.compiler_cache
     launchers = launcher_defines(settings, tree, host, cache, defines, cuda=architectures is not None)
     defines = tuple(sorted({d.name: d for d in (*defines, *launchers)}.values(), key=lambda d: d.name))
     variables = (*variables, *option_variables(ways, launchers))
@@ -114,8 +107,9 @@ def make_plan(inputs: Inputs) -> Plan:
         if d.name != "CMAKE_BUILD_TYPE"
         and not (d.name == "Python_EXECUTABLE" and same_path(d.value, inputs.python_executable))
     ]
-    # sccache before 0.19 would misread the flag's path as part of the command.
-    plain = cache == "ccache" and is_plain(f"{folders.cache}{folders.root}{folders.source}")
+    # sccache before 0.19 would misread the flag's path as part of the command. Without a cache as with ccache, because
+    # one may be installed later.
+    plain = cache != "sccache" and is_plain(f"{folders.cache}{folders.root}{folders.source}")
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
         maps_paths=host.system != "Windows" and (inputs.reproducible or plain),
@@ -129,7 +123,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
         *named.findings,
-        *cache_findings(settings, host, inputs.compiler_cache, choice),
+        *cache_findings(settings, host, inputs.compiler_cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )
@@ -164,7 +158,6 @@ def make_plan(inputs: Inputs) -> Plan:
         folders=folders,
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
         compiler_cache=cache,
-        cache_missing=choice.missing,
         reproducible=inputs.reproducible,
     )
 

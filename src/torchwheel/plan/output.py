@@ -81,6 +81,7 @@ def plan_document(
             "flash_attention": plan.jobs.flash_attention,
             "reason": plan.jobs.reason,
         },
+        "compiler_cache": plan.compiler_cache,
         "fingerprint": plan.fingerprint,
         "folders": {
             "root": str(plan.folders.root),
@@ -225,6 +226,7 @@ def _summary_lines(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) ->
         ("CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"),
         ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
         ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
+        *([("cache", plan.compiler_cache)] if plan.compiler_cache else []),
         ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
     ]
     if plan.host.here:

@@ -98,9 +98,7 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
 def _from_records(plan: Plan, earlier: tuple[BuildRecord, ...]) -> Iterator[tuple[float, float, str]]:
     """Yield estimates of the time from builds of this tree on this machine, the best first."""
     jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
-    # With another compiler cache everything is compiled again.
-    again = any(finding.id == "compiler-cache-changed" for finding in plan.findings)
-    for own in (one for one in earlier if not again and one.build.folder == str(plan.folders.build)):
+    for own in (one for one in earlier if one.build.folder == str(plan.folders.build)):
         took, whole = _total_seconds(own), own.updated - own.started
         made = f"{count_noun(len(own.steps), 'step')} of this build took {format_duration(took, coarse=True)} together"
         steps = own.total - own.finished

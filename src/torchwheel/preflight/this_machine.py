@@ -134,7 +134,7 @@ def _list_questions(
         questions |= {one: partial(ask_program, [one, "--version"]) for _, one in named}
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
-    if plan and plan.compiler_cache == "ccache" and not plan.cache_missing:
+    if plan and plan.compiler_cache == "ccache":
         questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
     if not quick:
         questions[_GPUS] = partial(detect_gpus, environment, SECONDS_TO_ANSWER)

@@ -1,8 +1,7 @@
-"""A build folder keeps the compiler cache that it was begun with; one that comes or goes compiles nothing again."""
+"""A compiler cache that comes or goes compiles nothing again."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -14,7 +13,6 @@ from backend.builds import (
     check,
     clean_environment,
     compiled,
-    log_of,
     make_tree,
     torchwheel,
     without_privileges,
@@ -56,23 +54,11 @@ class Machine:
         command = torchwheel("build", self.tree, *COMMAND, *options, "-o", self.folder / "out")
         return check(*command, cwd=self.folder, env=self.environment(ccache=ccache))
 
-    def findings(self, *options: str, ccache: bool) -> list[str]:
-        command = torchwheel("plan", self.tree, *COMMAND, *options, "--json")
-        plan = json.loads(check(*command, cwd=self.folder, env=self.environment(ccache=ccache)))
-        return [
-            f"{one['severity']} {one['id']}"
-            for one in plan["findings"]
-            if one["id"].startswith("compiler-cache")
-        ]
-
     def touch(self) -> None:
         """Change one source, so that something is to be built."""
         source = self.tree / "c10" / "core" / "Storage.cpp"
         source = source if source.exists() else next(self.tree.glob("c10/**/*.cpp"))
         source.write_text(source.read_text(encoding="utf-8") + "// changed\n", encoding="utf-8")
-
-    def record(self) -> str:
-        return (log_of(self.cache).parent / "compiler-cache.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
@@ -80,21 +66,13 @@ def test_ccache_comes(tmp_path: Path) -> None:
     machine = Machine("setup.py", tmp_path)
     machine.build(ccache=False)
     everything = compiled(machine.cache)
-    assert (len(everything) > 10, machine.record()) == (True, "none")
-    assert machine.findings(ccache=True) == ["note compiler-cache-kept"]
-    machine.touch()
-    printed = machine.build(ccache=True)
-    assert "[compiler-cache-kept]" in printed
-    assert len(compiled(machine.cache)) == 1
-    # Who asks for it gets it, and is told what it costs.
-    option = ("-C", "compiler-cache=ccache")
-    assert machine.findings(*option, ccache=True) == ["warning compiler-cache-changed"]
-    assert "[compiler-cache-changed]" in machine.build(*option, ccache=True)
-    assert (compiled(machine.cache), machine.record()) == (everything, "ccache")
-    # From now on it is the folder's.
-    assert machine.findings(ccache=True) == []
+    assert len(everything) > 10
     machine.touch()
     assert " of 1 compilations" in machine.build(ccache=True)
+    assert len(compiled(machine.cache)) == 1
+    machine.touch()
+    machine.build("-C", "compiler-cache=none", ccache=True)
+    assert len(compiled(machine.cache)) == 1
     assert len(list(machine.cache.glob("builds/*"))) == 1
 
 
@@ -103,11 +81,9 @@ def test_ccache_goes_and_comes_back(tmp_path: Path) -> None:
     machine = Machine("scikit-build-core", tmp_path)
     machine.build(ccache=True)
     everything = compiled(machine.cache)
-    assert (len(everything) > 10, machine.record()) == (True, "ccache")
-    assert machine.findings(ccache=False) == ["warning compiler-cache-kept"]
+    assert len(everything) > 10
     machine.touch()
-    printed = machine.build(ccache=False)
-    assert "[compiler-cache-kept]" in printed
+    machine.build(ccache=False)
     assert len(compiled(machine.cache)) == 1
     machine.touch()
     assert " of 1 compilations" in machine.build(ccache=True)

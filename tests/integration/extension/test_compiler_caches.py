@@ -75,3 +75,14 @@ def test_a_reproducible_wheel_is_the_same_with_it_and_without(tmp_path: Path, wa
         (wheel,) = (built.folder / "out").glob("*.whl")
         wheels.append(wheel.read_bytes())
     assert wheels[1:] == wheels[:1] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", list(WAYS))
+def test_another_cache_compiles_nothing_again(plain_path: Path, way: str) -> None:
+    built, compiled = project(plain_path, way), []
+    for cache in ("none", "ccache", "none"):
+        status, text = built.said({"compiler-cache": cache}, CCACHE_DIR=str(plain_path / "store"))
+        assert status == 0, text
+        compiled.append(len(re.findall(r"^\[\d+/\d+\] (?:Building|compile) .*", text, re.MULTILINE)))
+    assert compiled == [1, 0, 0]

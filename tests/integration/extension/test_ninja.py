@@ -67,7 +67,6 @@ def plan_for(
     torch_root: Path,
     cache: Path,
     *,
-    launcher: tuple[str, ...] = (),
     compiler_cache: str | None = None,
     macros: tuple[str, ...] = (),
 ) -> ExtensionPlan:
@@ -84,7 +83,6 @@ def plan_for(
         torch=torch,
         toolkit=None,
         project=str(project),
-        launcher=launcher,
         compiler_cache=compiler_cache,
         cache=str(cache),
     )
@@ -189,16 +187,14 @@ def test_a_header_is_not_forgotten_where_cl_lists_headers_in_another_language(
 
 def test_a_compiler_cache_is_called_for_every_compile_and_no_link(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"))
-    given = planned_inputs(tmp_path, extension, launcher=("/opt/my cache/ccache",))
+    given = planned_inputs(tmp_path, extension)
     made = stepped(make_extension_plan(given))
     lines = [
         line
         for line in ninja_text(made, made.extensions[0].steps).splitlines()
         if line.startswith("  command = ")
     ]
-    assert [line.startswith("  command = '/opt/my cache/ccache' ") for line in lines[3:]] == [True] * 3 + [
-        False
-    ]
+    assert [line.startswith("  command = ./compiler_launcher ") for line in lines[3:]] == [True] * 3 + [False]
     assert lines[:3] == ["  command = $command"] * 3
 
 

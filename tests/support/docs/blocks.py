@@ -53,7 +53,7 @@ _CANONICAL = (
     (re.compile(r"Python 3\.\d+\.\d+\w*"), "Python 3.11.7"),
     (re.compile(r"-[0-9a-f]{12}\b"), "-1a2b3c4d5e6f"),
     (re.compile(r"commit [0-9a-f]{7}\b"), "commit 1a2b3c4"),
-    (re.compile(r"^  (?:CMAKE_\w+_COMPILER_LAUNCHER|CCACHE_\w+) = .*\n", re.M), ""),
+    (re.compile(r"^(?:cache  |  CCACHE_\w+ = ).*\n", re.M), ""),
     (
         re.compile(r"^jobs  .*(?:\n             .*)*", re.M),
         "jobs         16 (16 cores; each compiler waits until its part of 21.2 GiB of memory is free)",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.cache_session import CacheUse, CompilerCache, ccache_use
+from torchwheel.engine.cache_session import CacheUse, CompilerCache, ccache_use, write_compiler_launcher
+from torchwheel.host.compiler_cache import LAUNCHER
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 OURS = {"CCACHE_BASEDIR": "/cache", "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime"}
@@ -228,3 +230,34 @@ def test_a_server_that_does_not_start_at_all_stops_the_build(
             reason="cache storage failed to read: Unexpected",
         ).render()
     )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot start a script as a program")
+@pytest.mark.parametrize(
+    ("cache", "command", "ran"),
+    [
+        (None, ["c++", "-c", "a b.cpp"], ["c++", "-c", "a b.cpp"]),
+        ("ccache", ["c++", "a b.cpp"], ["ccache", "c++", "a b.cpp"]),
+        ("sccache", ["/usr/bin/c++"], ["sccache", "/usr/bin/c++"]),
+        # The user's own is the only one.
+        ("ccache", ["sccache", "c++"], ["sccache", "c++"]),
+        ("ccache", ["distcc", "c++"], ["distcc", "c++"]),
+    ],
+)
+def test_the_script_before_each_compiler(
+    tmp_path: Path, cache: str | None, command: list[str], ran: list[str]
+) -> None:
+    folder, programs = tmp_path / "a folder", tmp_path / "bin"
+    for name in ("ccache", "sccache", "distcc", "c++"):
+        programs.mkdir(exist_ok=True)
+        (programs / name).write_text('#!/bin/sh\nprintf "%s\\n" "${0##*/}" "$@"\n', encoding="utf-8")
+        (programs / name).chmod(0o755)
+    write_compiler_launcher(folder, "sccache" if cache is None else None)
+    write_compiler_launcher(folder, cache)
+    words = [str(programs / "c++") if word == "/usr/bin/c++" else word for word in command]
+    done = subprocess.run(
+        [folder / LAUNCHER, *words], env={"PATH": str(programs)}, capture_output=True, text=True
+    )
+    assert done.stdout.replace("/usr/bin/c++", str(programs / "c++")).splitlines() == [
+        str(programs / "c++") if word == "/usr/bin/c++" else word for word in ran
+    ]

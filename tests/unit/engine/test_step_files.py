@@ -29,6 +29,7 @@ def files_of(command: str, folder: Path, **environment: str) -> set[str]:
         "{} --quiet c++ a.cpp",
         ": && {} out && :",
         "cd / && python -I -S memory_launcher.py memory_launcher.json {} c++ a.cpp",
+        "cd / && python -I -S memory_launcher.py memory_launcher.json /b/compiler_launcher {} c++ a.cpp",
     ],
 )
 def test_a_file_in_a_command_is_found(command: str, tmp_path: Path) -> None:

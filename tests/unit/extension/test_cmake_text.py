@@ -22,7 +22,7 @@ def target(planned: ExtensionPlan) -> str:
 
 def test_nvcc_runs_by_the_plans_own_command(tmp_path: Path) -> None:
     extension = Extension(name="pkg._C", sources=("csrc/k.cu",))
-    made = stepped(plan(tmp_path, extension, config={"arch": "9.0;12.0"}, launcher=("/usr/bin/ccache",)))
+    made = stepped(plan(tmp_path, extension, config={"arch": "9.0;12.0"}))
     (one,) = made.extensions
     # COMMAND_EXPAND_LISTS ends a word at a semicolon, and an expression in it would be evaluated.
     compiling = replace(one.steps[0], command=("nvcc", "-DLIST=a;b", "-DEXPRESSION=$<1:x>"))
@@ -33,7 +33,7 @@ def test_nvcc_runs_by_the_plans_own_command(tmp_path: Path) -> None:
     assert lines[start : start + 11] == [
         "add_custom_command(",
         '  OUTPUT "${CMAKE_BINARY_DIR}/objects/csrc/k.cu.o"',
-        "  COMMAND [[/usr/bin/ccache]] [[nvcc]] [[-DLIST=a\\;b]] [[-DEXPRESSION=$<1:$><1:x>]]",
+        "  COMMAND [[./compiler_launcher]] [[nvcc]] [[-DLIST=a\\;b]] [[-DEXPRESSION=$<1:$><1:x>]]",
         f'    "$<$<BOOL:{ask}INCLUDE_DIRECTORIES>>:-I$<JOIN:{ask}INCLUDE_DIRECTORIES>,;-I>>"',
         f'    "$<$<BOOL:{ask}COMPILE_DEFINITIONS>>:-D$<JOIN:{ask}COMPILE_DEFINITIONS>,;-D>>"',
         '  DEPENDS "${CMAKE_BINARY_DIR}/source/csrc/k.cu"',

@@ -13,7 +13,6 @@ from said import said
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document, plan_document, render_plan
 
 CPU = {"target": "cpu", "package-version": "2.14.1"}
@@ -71,9 +70,11 @@ def test_which_cache_stands_before_which_compilers(
         (tmp_path / name).chmod(0o755)
     assert find_compiler_cache(choice, HERE, {"PATH": str(tmp_path)}) == found
     cpu = plan({**CPU, "compiler-cache": choice}, compiler_cache=found)
-    assert cache_options(cpu) == expected | (launchers(found, "C", "CXX") if found else {})
-    gpu = plan({**GPU, "compiler-cache": choice}, compiler_cache=found)
-    assert cache_options(gpu) == expected | (launchers(found, "C", "CXX", "CUDA") if found else {})
+    # The commands are the same whatever the cache; Windows cannot start torchwheel's script.
+    assert (cpu.compiler_cache, cache_options(cpu)) == (found, expected)
+    for asked, languages in ((CPU, ("C", "CXX")), (GPU, ("C", "CXX", "CUDA"))):
+        made = plan({**asked, "compiler-cache": choice}, host=WINDOWS, compiler_cache=found)
+        assert cache_options(made) == expected | (launchers(found, *languages) if found else {})
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,8 @@ def test_the_cache_that_stands_in_cxx_is_the_one_in_use(
 
 
 def test_compilers_with_a_launcher_of_their_own_get_no_other(plan: Planner) -> None:
-    made = plan(
-        CPU, host=replace(LINUX, compilers=(replace(CXX, launcher=("ccache",)),)), compiler_cache="ccache"
-    )
+    own = replace(WINDOWS, compilers=(replace(CXX, launcher=("ccache",)),))
+    made = plan(CPU, host=own, compiler_cache="ccache")
     assert cache_options(made) == {}
     assert "CCACHE_BASEDIR" in variables(made)
 
@@ -103,15 +103,9 @@ def test_compilers_with_a_launcher_of_their_own_get_no_other(plan: Planner) -> N
     ("config", "expected"),
     [
         ({"disable": "ccache"}, {"USE_CCACHE": "OFF"}),
-        ({"enable": "ccache"}, {"USE_CCACHE": "ON", **launchers("ccache", "C", "CXX")}),
-        (
-            {"enable": "ccache", "compiler-cache": "ccache"},
-            {"USE_CCACHE": "OFF", **launchers("ccache", "C", "CXX")},
-        ),
-        (
-            {"define.CMAKE_CXX_COMPILER_LAUNCHER": "distcc"},
-            {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "distcc"},
-        ),
+        ({"enable": "ccache"}, {"USE_CCACHE": "ON"}),
+        ({"enable": "ccache", "compiler-cache": "ccache"}, {"USE_CCACHE": "OFF"}),
+        ({"define.CMAKE_CXX_COMPILER_LAUNCHER": "distcc"}, {"CMAKE_CXX_COMPILER_LAUNCHER": "distcc"}),
     ],
 )
 def test_what_the_tree_itself_is_told(
@@ -183,8 +177,9 @@ def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
     assert cache_told(adopted)["SCCACHE_BASEDIRS"] == f"{adopted.tree.root}:{adopted.folders.root}"
 
 
-def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Planner) -> None:
-    for cache, told in (("ccache", True), ("sccache", False), (None, False)):
+def test_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Planner) -> None:
+    """But for sccache, which misreads that; without a cache, too, because ccache may come later."""
+    for cache, told in (("ccache", True), ("sccache", False), (None, True)):
         new = plan(CPU, compiler_cache=cache)
         old = legacy_plan({**CPU, "package-version": "2.6.0"}, compiler_cache=cache)
         assert (new.included.maps_paths, old.included.maps_paths) == (told, told)
@@ -199,61 +194,6 @@ def test_a_build_has_one_folder_whatever_the_cache(
     plan: Planner, config: dict[str, str], cache: str | None
 ) -> None:
     assert plan({**CPU, **config}, compiler_cache=cache).fingerprint == plan(CPU).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("config", "begun", "here", "cache", "stand_in", "said"),
-    [
-        ({}, None, ("ccache",), "ccache", False, []),
-        ({}, "ccache", ("ccache",), "ccache", False, []),
-        ({}, "none", (), None, False, []),
-        # What was installed since is not used, and what is missing has a stand-in.
-        ({}, "none", ("ccache",), None, False, ["note compiler-cache-kept"]),
-        ({}, "sccache", ("ccache", "sccache"), "sccache", False, ["note compiler-cache-kept"]),
-        ({}, "ccache", (), "ccache", True, ["warning compiler-cache-kept"]),
-        ({}, "sccache", ("ccache",), "sccache", True, ["warning compiler-cache-kept"]),
-        # Asking for another one changes it.
-        (
-            {"compiler-cache": "ccache"},
-            "none",
-            ("ccache",),
-            "ccache",
-            False,
-            ["warning compiler-cache-changed"],
-        ),
-        ({"compiler-cache": "none"}, "ccache", ("ccache",), None, False, ["warning compiler-cache-changed"]),
-        ({"disable": "ccache"}, "ccache", ("ccache",), None, False, ["warning compiler-cache-changed"]),
-        ({"enable": "ccache"}, "none", ("ccache",), "ccache", False, ["warning compiler-cache-changed"]),
-        ({"compiler-cache": "ccache"}, "ccache", ("ccache",), "ccache", False, []),
-        ({"compiler-cache": "none"}, "none", ("ccache",), None, False, []),
-    ],
-)
-def test_a_folder_keeps_the_cache_that_it_was_begun_with(
-    plan: Planner,
-    config: dict[str, str],
-    begun: str | None,
-    here: tuple[str, ...],
-    cache: str | None,
-    stand_in: bool,
-    said: list[str],
-) -> None:
-    choice = config.get("compiler-cache", "auto")
-    found = next(iter(here), None) if choice == "auto" else choice if choice in here else None
-    inputs = plan.inputs({**CPU, **config}, host=HERE, compiler_cache=found)
-    name = make_plan(inputs).folders.root.name
-    inputs = replace(inputs, caches_here=frozenset(here), begun_with={name: begun} if begun else {})
-    made = make_plan(inputs)
-    assert (made.compiler_cache, made.cache_missing, made.folders.root.name) == (cache, stand_in, name)
-    expected = {} if cache is None else launchers(cache, "C", "CXX")
-    assert cache_options(made) == {"USE_CCACHE": "OFF", **expected}
-    assert [f"{one.severity.value} {one.id}" for one in made.findings if "compiler-cache" in one.id] == said
-
-
-def test_on_windows_nothing_takes_the_place_of_a_missing_cache(plan: Planner) -> None:
-    inputs = plan.inputs(CPU, host=WINDOWS)
-    made = make_plan(replace(inputs, begun_with={make_plan(inputs).folders.root.name: "sccache"}))
-    assert (made.compiler_cache, made.cache_missing) == (None, False)
-    assert "compiler-cache-changed" in ids(made)
 
 
 def test_no_password_of_a_shared_cache_is_shown_or_recorded(plan: Planner) -> None:

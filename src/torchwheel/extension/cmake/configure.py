@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel.engine.cache_session import write_compiler_launcher
 from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -136,6 +137,8 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     provide_toolkit(plan)
     write_links(call.build, plan.layout.links)
+    # For the user's own CMake, too.
+    write_compiler_launcher(call.build, plan.inputs.compiler_cache)
     plan = described_plan(plan, call.build)
     for line in (plan.summary, *(finding.render(plan.skipped) for finding in plan.findings)):
         print(f"torchwheel: {line}", file=sys.stderr)

@@ -94,8 +94,8 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension) -> Iterator[st
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
     if plan.project.reproducible and not windows:
         yield from _prefix_maps(plan, name)
-    if plan.inputs.launcher:
-        launcher = quote_bracket(";".join(plan.inputs.launcher))
+    if plan.launcher:
+        launcher = quote_bracket(";".join(plan.launcher))
         yield "if(NOT CMAKE_CXX_COMPILER_LAUNCHER)"
         yield f"  set_property(TARGET {name} PROPERTY CXX_COMPILER_LAUNCHER {launcher})"
         yield "endif()"
@@ -123,7 +123,7 @@ def _prefix_maps(plan: ExtensionPlan, target: str) -> Iterator[str]:
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
     """Write a step of nvcc, with the properties that CMake's own functions set on the target."""
-    launcher = plan.inputs.launcher if step.cacheable else ()
+    launcher = plan.launcher if step.cacheable else ()
     yield "add_custom_command("
     yield f"  OUTPUT {_in_build(step.output)}"
     yield f"  COMMAND {_quote_words(map(_protect_word, [*launcher, *step.command]))}"

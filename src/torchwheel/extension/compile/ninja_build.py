@@ -132,7 +132,7 @@ def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
 
 
 def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
-    launcher = plan.inputs.launcher if step.cacheable else ()
+    launcher = plan.launcher if step.cacheable else ()
     text = join_words([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     inputs = " ".join(map(_escape_path, step.inputs))
