@@ -15,6 +15,8 @@ from torchwheel.wheel.fatbinary import read_fat_binaries
 _FATBIN_HEADER, _ENTRY_SIZES = 16, struct.Struct("<4xIQ")
 # nvcc makes the first number in a name of internal linkage from the source's path.
 _FROM_PATH = re.compile(rb"(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_")
+# In the mangled name of such a namespace it also makes the last one, with a process's number behind it or none.
+_FROM_PROCESS = re.compile(rb"\d\d(_GLOBAL__N__\d+_\w+_cu)_[0-9a-f]{8}(?:_\d+)?(?=\d[a-z])")
 # Its files for one compile, which a static initializer is named for.
 _TEMPORARY = re.compile(rb"tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_")
 # Texts such as the source's name in an assertion.
@@ -79,4 +81,4 @@ def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _general(text: bytes) -> bytes:
-    return _TEMPORARY.sub(b"", _FROM_PATH.sub(rb"\1_", text))
+    return _FROM_PROCESS.sub(rb"\1_", _TEMPORARY.sub(b"", _FROM_PATH.sub(rb"\1_", text)))

@@ -119,8 +119,9 @@ def build_objects(
         for path in folder.rglob("*.o")
     }
     own_objects = {
-        # Below the folder of the build, and of the extension.
-        str(Path(*path.relative_to(cache / "extensions").parts[2:]).with_suffix("").with_suffix("")): path
-        for path in (cache / "extensions").rglob("*.o")
+        # Below the folder of the build, and of one of several extensions.
+        str(path.relative_to(objects).with_suffix("").with_suffix("")): path
+        for objects in (cache / "extensions").rglob("objects")
+        for path in objects.rglob("*.o")
     }
     return theirs or own_objects
