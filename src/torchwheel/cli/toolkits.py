@@ -11,14 +11,12 @@ from torchwheel.reporting.terminal import fields_of, format_table, terminal_widt
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits
-from torchwheel.toolkit.read_toolkit import release_of
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
     "With nvcc, it is a whole toolkit: torchwheel takes it from PyPI, once, where no installed one fits, and in any "
     "case with -C cuda-from=pypi. Without nvcc, there are headers and libraries only, and nothing to compile with."
 )
-_NEWER = " (newer than torchwheel's table: as its nvcc says)"
 _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 _RELEASE = (
     "version", "pypi", "pypi_nvcc", "platforms", "architectures", "driver_linux", "driver_windows", "source",
@@ -64,10 +62,9 @@ def _render_offered(releases: Iterable[ToolkitRelease], width: int) -> str:
 
 
 def _describe_compiled(toolkit: Toolkit) -> str:
-    architectures, newer = _compiled_architectures(toolkit), read_toolkits().is_newer(toolkit.version)
-    return f"{' '.join(architectures)}{_NEWER if newer else ''}" if architectures else _UNKNOWN_RELEASE
+    return " ".join(_compiled_architectures(toolkit)) or _UNKNOWN_RELEASE
 
 
 def _compiled_architectures(toolkit: Toolkit) -> list[str]:
-    release = release_of(toolkit)
+    release = read_toolkits().release(toolkit.version)
     return list(map(str, sorted(release.architectures))) if release else []

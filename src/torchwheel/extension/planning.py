@@ -36,7 +36,7 @@ from torchwheel.reporting.errors import (
     warning,
 )
 from torchwheel.reporting.terminal import join_items
-from torchwheel.toolkit.read_toolkit import release_of
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.torch_install.installed_torch import InstalledTorch
 
 # The variables that compilers and linkers read. Sources: the manuals of GCC (Environment
@@ -141,7 +141,7 @@ def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
         return own
-    release = release_of(toolkit)
+    release = read_toolkits().release(toolkit.version)
     if release is None:
         return own
     kept = [target for target in own.targets if release.can_compile(target.architecture)]

@@ -18,7 +18,6 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.toolkit.read_toolkit import newer_release
 
 FORMAT = 1
 """The version of the format; incremented with every incompatible change."""
@@ -83,7 +82,6 @@ _TOOLKIT: _Types = {
     "clang-max": int,
     "msvc": (list, int),
     "glibc-conflict": str,
-    "compiles": (list, str),
 }
 _REQUIRED = ("root", "version")
 _OTHER_NAMES = {"include": "include_dirs", "library": "library_dir", "msvc": "msvc_range"}
@@ -185,12 +183,7 @@ class _Reader:
         limits = HostCompilerLimits(**_of_type(HostCompilerLimits, found))
         written = found.get("glibc_conflict")
         conflict = "" if written == _NO_CONFLICT else written
-        spelled = {text: Architecture.from_dotted(text) for text in found.get("compiles", ())}
-        if wrong := [text for text, architecture in spelled.items() if architecture is None]:
-            self.refuse("malformed-data/architecture", entry=entry, value=wrong[0])
-        compiled = [architecture for architecture in spelled.values() if architecture is not None]
-        own = newer_release(row["version"], compiled, limits, conflict)
-        toolkit = {"nvcc": None, "library_dir": None, **_of_type(Toolkit, found), "own_release": own}
+        toolkit = {"nvcc": None, "library_dir": None, **_of_type(Toolkit, found)}
         return ToolkitFacts(
             Toolkit(**toolkit),
             limits=None if limits == HostCompilerLimits() else limits,
@@ -291,13 +284,11 @@ def _format_record(types: _Types, values: Mapping[str, Any]) -> dict[str, object
 
 
 def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
-    own = facts.toolkit.own_release
     values = {
         **_written(facts.toolkit),
         **_written(facts.limits or HostCompilerLimits()),
         **_written(facts),
         "glibc_conflict": _NO_CONFLICT if facts.glibc_conflict == "" else facts.glibc_conflict,
-        "compiles": [one.dotted for one in sorted(own.architectures)] if own else None,
     }
     return _format_record(_TOOLKIT, values)
 

@@ -24,7 +24,6 @@ from torchwheel.reporting.errors import Finding, Problem, Severity
 from torchwheel.settings import Setting
 from torchwheel.system.toml import read_toml, shipped_toml
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
-from torchwheel.toolkit.read_toolkit import release_of
 
 FOLDER = Path(__file__).with_name("rules")
 _TRAPS = Path(__file__).with_name("traps.toml")
@@ -150,7 +149,7 @@ class Context:
 
     @cached_property
     def cuda(self) -> ToolkitRelease | None:
-        return release_of(self.plan.toolkit) if self.plan.toolkit else None
+        return read_toolkits().release(self.plan.toolkit.version) if self.plan.toolkit else None
 
     @property
     def compiling_cuda(self) -> tuple[ToolkitRelease, ...]:

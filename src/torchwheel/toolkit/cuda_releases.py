@@ -29,8 +29,7 @@ class ToolkitRelease:
             PTX; None if NVIDIA names none.
         minor_version_driver_linux: the minimum driver for Linux that runs a program with machine code for the GPU
             built with this release; None if its major version is not in the table.
-        gcc_max: highest major version of GCC that it accepts as host compiler; None here and in the next two if
-            the release is not in the table and its own header does not state it.
+        gcc_max: highest major version of GCC that it accepts as host compiler.
     """
 
     version: str
@@ -39,9 +38,9 @@ class ToolkitRelease:
     driver_windows: str | None
     minor_version_driver_linux: str | None
     minor_version_driver_windows: str | None
-    gcc_max: int | None
-    clang_max: int | None
-    msvc_range: tuple[int, int] | None
+    gcc_max: int
+    clang_max: int
+    msvc_range: tuple[int, int]
     glibc_min: str
     glibc_conflict: str | None
     platforms: tuple[str, ...]

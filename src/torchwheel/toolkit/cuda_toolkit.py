@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.versions import ReleaseRange
 
 _PATCHES = range(10)
@@ -30,7 +29,6 @@ class Toolkit:
     origin: str
     identity: str
     patch_release: str | None = None
-    own_release: ToolkitRelease | None = None
 
     @property
     def bin_dir(self) -> str:

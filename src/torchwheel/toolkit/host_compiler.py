@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel.host.machine import Compiler
 from torchwheel.system.files import read_beginning
 from torchwheel.system.toml import shipped_toml
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, parse_numbers
 
@@ -39,15 +39,6 @@ class HostCompilerLimits:
     gcc_max: int | None = None
     clang_max: int | None = None
     msvc_range: tuple[int, int] | None = None
-
-    @property
-    def in_words(self) -> str:
-        most = {
-            "GCC": self.gcc_max,
-            "Clang": self.clang_max,
-            "_MSC_VER": self.msvc_range and self.msvc_range[1],
-        }
-        return ", ".join(f"{name} up to {most[name]}" for name in most if most[name]) or "any host compiler"
 
 
 @dataclass(frozen=True)
@@ -95,11 +86,9 @@ class NvccLimit:
 def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:
     """Return the versions of a compiler family that a release's nvcc accepts; None for an unknown family."""
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
-    header = "the toolkit's own crt/host_config.h"
-    newer = read_toolkits().is_newer(release.version)
     for limits, authority in (
-        (own, header),
-        (table, header if newer else "torchwheel's table of CUDA releases"),
+        (own, "the toolkit's own crt/host_config.h"),
+        (table, "torchwheel's table of CUDA releases"),
     ):
         if limits is None:
             continue

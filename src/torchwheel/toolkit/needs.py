@@ -18,9 +18,7 @@ from torchwheel.reporting.errors import Finding, Problem, Severity, error, note,
 from torchwheel.settings import Settings
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, in_range
-from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
-from torchwheel.toolkit.read_toolkit import OWN_WORD, release_of
 from torchwheel.tree.source_tree import Tree
 from torchwheel.versions import format_span, major_minor, parse_numbers
 
@@ -324,7 +322,7 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
     finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem
-    release = release_of(toolkit)
+    release = read_toolkits().release(toolkit.version)
     for architecture in needs.architectures:
         if release is not None and not release.can_compile(architecture):
             yield Problem.of(
@@ -334,13 +332,15 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
                 root=toolkit.root,
                 sm=architecture.sm,
                 dotted=architecture.dotted,
-                span=compiled_by(architecture) if release.source != OWN_WORD else f"as {OWN_WORD} say",
+                span=compiled_by(architecture),
             )
 
 
 def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
     if read_toolkits().is_newer(toolkit.version):
-        yield note(_newer_than_table(toolkit, origin))
+        newest = read_toolkits().newest().version
+        values = {"cuda": toolkit.version, "root": toolkit.root, "newest": newest}
+        yield note(Problem.of("toolkit-newer-than-table", origin=origin, **values))
     finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None:
         yield finding
@@ -356,19 +356,3 @@ def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Findin
                 origin_of_range=needs.settings.entries["cuda"].origin,
             )
         )
-
-
-def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
-    newest, release = read_toolkits().newest().version, release_of(toolkit)
-    values = {"cuda": toolkit.version, "root": toolkit.root, "newest": newest}
-    if release is None:
-        return Problem.of("toolkit-newer-than-table", origin=origin, **values)
-    own = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
-    return Problem.of(
-        "toolkit-newer-than-table/believed",
-        origin=origin,
-        **values,
-        source=OWN_WORD,
-        architectures=" ".join(architecture.dotted for architecture in sorted(release.architectures)),
-        compilers=own.in_words,
-    )

@@ -40,7 +40,7 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
-from torchwheel.toolkit.read_toolkit import assumed_toolkit, read_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
 from torchwheel.versions import ReleaseRange, major_minor, parse_numbers
 
 _NOT_PART = frozenset({".metadata", "__pycache__", ".."})
@@ -239,14 +239,12 @@ def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, st
 
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
-    own = read_toolkit(installed.folder, "") if read_toolkits().is_newer(installed.release) else None
     return replace(
         assumed_toolkit(installed.release, sysconfig.get_platform().replace("-", "_"), root),
         full_version=installed.compiler_version,
         origin=f"packages in {installed.site_packages}",
         identity=f"{installed.compiler_version}:{installed.identity}",
         patch_release=installed.patch_release,
-        own_release=own.own_release if own else None,
     )
 
 

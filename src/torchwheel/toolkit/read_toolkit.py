@@ -1,7 +1,4 @@
-"""The CUDA toolkit in a folder: read from its files, or assumed on a described machine.
-
-nvcc is run only if the toolkit is newer than the table of releases, for its architectures.
-"""
+"""The CUDA toolkit in a folder: read from its files, or assumed on a described machine."""
 
 from __future__ import annotations
 
@@ -10,18 +7,14 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from torchwheel.hardware.architecture import Architecture
-from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import find_below, is_closed, is_dir, is_file
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
-from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
@@ -46,10 +39,6 @@ _PATCH_RELEASE = re.compile(r"\d+\.\d+\.\d{1,2}")
 
 _VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
 _WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
-# --list-gpu-code omits the forms with a suffix, which --help lists in quotes.
-_LISTED = re.compile(r"^sm_(?P<major>\d+)(?P<minor>\d)(?P<suffix>)$", re.MULTILINE)
-_IN_HELP = re.compile(r"'sm_(?P<major>\d+)(?P<minor>\d)(?P<suffix>[af])'")
-OWN_WORD = "its own headers and nvcc --list-gpu-code"
 
 
 def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequence[Toolkit] = ()) -> Toolkit:
@@ -79,7 +68,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     full_version = full_version or release
     status = nvcc.stat() if nvcc else None
     identity = f"{status.st_size}:{status.st_mtime_ns}" if status else "no nvcc"
-    toolkit = Toolkit(
+    return Toolkit(
         root=str(root),
         version=release,
         full_version=full_version,
@@ -90,7 +79,6 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         identity=f"{full_version}:{identity}",
         patch_release=own if own and _PATCH_RELEASE.fullmatch(own) and major_minor(own) == release else None,
     )
-    return described_by_itself(toolkit)
 
 
 def compiler_in(folder: Path) -> Path | None:
@@ -209,57 +197,3 @@ def assumed_toolkit_at(root: str | os.PathLike[str], platform_tag: str) -> Toolk
     *_, name = re.split(r"[\\/]", os.fspath(root).rstrip("\\/"))
     match = _VERSION_IN_NAME.search(name)
     return assumed_toolkit(match[0], platform_tag, root) if match else None
-
-
-def newer_release(
-    version: str, architectures: Iterable[Architecture], limits: HostCompilerLimits, conflict: str | None
-) -> ToolkitRelease | None:
-    """Describe a release newer than the table from the toolkit itself; None if it is in the table.
-
-    Facts that no file of a toolkit states are taken from the newest release of the table: the platforms and the C
-    library, and within the same major version the driver.
-    """
-    compiled, newest = frozenset(architectures), read_toolkits().newest()
-    if not read_toolkits().is_newer(version) or not compiled:
-        return None
-    same_major = version.partition(".")[0] == newest.version.partition(".")[0]
-    return replace(
-        newest,
-        version=version,
-        architectures=compiled,
-        driver_linux=None,
-        driver_windows=None,
-        minor_version_driver_linux=newest.minor_version_driver_linux if same_major else None,
-        minor_version_driver_windows=newest.minor_version_driver_windows if same_major else None,
-        gcc_max=limits.gcc_max,
-        clang_max=limits.clang_max,
-        msvc_range=limits.msvc_range,
-        glibc_conflict=conflict or None,
-        pypi=False,
-        pypi_nvcc=False,
-        source=OWN_WORD,
-    )
-
-
-def described_by_itself(toolkit: Toolkit) -> Toolkit:
-    """Return a toolkit of this machine; one newer than the table is described by its headers and its nvcc."""
-    if toolkit.nvcc is None or not read_toolkits().is_newer(toolkit.version):
-        return toolkit
-    try:
-        listed = _query_architectures(toolkit.nvcc, "--list-gpu-code", _LISTED)
-        forms = _query_architectures(toolkit.nvcc, "--help", _IN_HELP)
-    except NoAnswer:
-        return toolkit
-    own = listed | {form for form in forms if form.capability in listed}
-    limits = header_limits(toolkit) or HostCompilerLimits()
-    return replace(toolkit, own_release=newer_release(toolkit.version, own, limits, header_conflict(toolkit)))
-
-
-def _query_architectures(nvcc: str, option: str, pattern: re.Pattern[str]) -> set[Architecture]:
-    found = pattern.finditer(ask_program([nvcc, option]).stdout)
-    return {Architecture.of(f"{match['major']}.{match['minor']}{match['suffix']}") for match in found}
-
-
-def release_of(toolkit: Toolkit) -> ToolkitRelease | None:
-    """The release of a toolkit: the table's, or its own description if it is newer; None if unknown."""
-    return read_toolkits().release(toolkit.version) or toolkit.own_release

@@ -28,10 +28,8 @@ from toolkit.nvidia_packages import (
     listed,
     release_of,
 )
-from toolkit.trees import header, put
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
-from torchwheel.toolkit.read_toolkit import toolkit_at
 from torchwheel.versions import parse_numbers
 
 ASKED_FOR = "TEST_TORCHWHEEL_COMPILERS"
@@ -114,28 +112,3 @@ def test_the_header_lets_the_same_host_compilers_pass(release: ToolkitRelease) -
 def test_what_pypi_has(release: ToolkitRelease) -> None:
     assert (compilers_of(release.version).nvcc is not None) == release.pypi_nvcc
     assert has_toolkit_package(release.version) == release.pypi
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the toolkit of this test is made of links")
-@every_release_with_nvcc
-def test_a_release_whose_row_is_hidden_describes_itself(release: ToolkitRelease, tmp_path: Path) -> None:
-    """As one that comes after this table: nvcc and the header say what the row says."""
-    compilers, known = compilers_of(release.version), read_toolkits()
-    assert compilers.nvcc is not None
-    major, minor = map(int, release.version.split("."))
-    put(tmp_path / "include/cuda.h", header(major * 1000 + minor * 10))
-    put(tmp_path / "include/crt/host_config.h", compilers.host_config.read_text(encoding="utf-8"))
-    (tmp_path / "bin").symlink_to(compilers.nvcc.parent)
-    every = known.releases
-    object.__setattr__(known, "releases", every[: every.index(release)])
-    try:
-        own = toolkit_at(tmp_path).own_release
-    finally:
-        object.__setattr__(known, "releases", every)
-    assert own is not None
-    assert (own.architectures, own.gcc_max, own.clang_max, own.msvc_range) == (
-        release.architectures,
-        release.gcc_max,
-        release.clang_max,
-        release.msvc_range,
-    )
