@@ -34,7 +34,7 @@ from torchwheel.reporting.errors import TorchwheelError, error
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
-from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
+from torchwheel.toolkit.discover import find_candidates, nvcc_version
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
@@ -203,7 +203,6 @@ def _select_toolkit(project: ExtensionProject, extensions: Sequence[Extension], 
         project.cache,
         import_folders(None),
         compiler_packages(),
-        torch_headers(),
     )
     needs = ExtensionNeeds(project.settings, project.host, architectures, cuda)
     return select_toolkit(needs, candidates)

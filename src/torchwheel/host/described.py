@@ -9,9 +9,7 @@ from torchwheel.host.machine import Compiler, Host, Python
 from torchwheel.host.this import this_python
 from torchwheel.reporting.errors import (
     Problem,
-    TorchwheelError,
     collect_problems,
-    find_nearest,
     refusal,
     stop_on,
 )
@@ -40,24 +38,6 @@ _LINUX = re.compile(
 _WINDOWS = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 _MACOS = re.compile(r"macosx_\d+_\d+_(?P<machine>arm64|x86_64)", re.ASCII)
 
-# Other names of machines, and their names in platform tags.
-_OTHER_NAMES = (
-    ("linux", "amd64", "x86_64"),
-    ("linux", "x64", "x86_64"),
-    ("linux", "arm64", "aarch64"),
-    ("win", "x86_64", "amd64"),
-    ("win", "x64", "amd64"),
-    ("win", "aarch64", "arm64"),
-)
-# Platforms by the number of bits, and conda's: https://docs.conda.io/projects/conda-build/en/stable/concepts/channels.html
-_OTHER_TAGS = {
-    "linux64": "linux_x86_64",
-    "linux_64": "linux_x86_64",
-    "osx_64": "macosx_10_15_x86_64",
-    "osx_arm64": "macosx_11_0_arm64",
-    "win64": "win_amd64",
-    "win_64": "win_amd64",
-}
 _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCII)
 
 
@@ -134,7 +114,7 @@ def parse_platform(text: str, origin: str = "") -> Platform:
         glibc = match["glibc"].replace("_", ".") if match["glibc"] else _LEGACY_MANYLINUX.get(match["kind"])
         musl = match["musl"] and match["musl"].replace("_", ".")
         return Platform(f"linux_{match['machine']}", "Linux", match["machine"], glibc, musl)
-    raise TorchwheelError(_unknown_platform(text, tag, origin))
+    raise refusal("unknown-platform", origin=origin, name=text, forms=", ".join(_ACCEPTED))
 
 
 def described_python(version: str, executable: str = "", origin: str = "") -> Python:
@@ -151,19 +131,4 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
         implementation_version=full,
         interpreter_tag=f"cp{major}{minor}",
         abi_tag=f"cp{major}{minor}{threading}",
-    )
-
-
-def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
-    for system, other, name in _OTHER_NAMES:
-        if tag.startswith(system) and tag.endswith(other):
-            tag = tag.removesuffix(other) + name
-    meant = _OTHER_TAGS.get(tag) or find_nearest(tag, _ACCEPTED)
-    forms = ", ".join(_ACCEPTED)
-    return Problem.of(
-        "unknown-platform/near" if meant else "unknown-platform",
-        origin=origin,
-        name=text,
-        forms=forms,
-        meant=meant,
     )

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from torchwheel.host.this import site_packages as site_packages_of
 from torchwheel.reporting.errors import refusal
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.system.paths import find_below, is_file
-from torchwheel.system.toml import read_toml
+from torchwheel.system.paths import find_below
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import (
@@ -53,7 +52,6 @@ def find_candidates(
     cache: Path,
     site_packages: Iterable[Path],
     needed: Collection[str],
-    headers: Sequence[str] = (),
 ) -> Candidates:
     """Find the toolkits that a build may choose from, where ``cuda-path`` and ``cuda-from`` allow it.
 
@@ -83,7 +81,6 @@ def find_candidates(
     return Candidates(
         installed=installed,
         packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
-        missing_headers={toolkit.root: _missing_headers(toolkit, headers) for toolkit in installed},
         folder=folder,
     )
 
@@ -93,16 +90,6 @@ def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path
     for release in nvcc_releases(host.platform_tag):
         requires = requirements_for(release, settings.cuda)
         yield site_packages_of(environment_folder(cache, requires, host.python.abi_tag))
-
-
-@cache
-def torch_headers() -> tuple[str, ...]:
-    return tuple(read_toml(Path(__file__).with_name("torch_headers.toml"))["headers"])
-
-
-def _missing_headers(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
-    folders = [Path(folder) for folder in toolkit.include_dirs]
-    return tuple(name for name in headers if not any(is_file(folder / name) for folder in folders))
 
 
 def discover_toolkits(

@@ -26,11 +26,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import Distribution
 from pathlib import Path
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import Version
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.system.files import file_sha256, replace_path, short_digest
@@ -202,30 +198,6 @@ def _installed_metapackage(site_packages: Path, release: str) -> Path | None:
     return next((path for path in found if _UPDATE.match(path.name)), None)
 
 
-def _misfits(installed: InstalledPackages) -> Iterator[RecordedPackage]:
-    """Yield the packages of another minor release than the installed cuda-toolkit requires."""
-    metapackage = _installed_metapackage(installed.site_packages, installed.release)
-    required: dict[str, Requirement] = {}
-    for text in (metapackage and Distribution.at(metapackage).requires) or ():
-        with suppress(InvalidRequirement):
-            requirement = Requirement(text)
-            required[requirement.name.lower()] = requirement
-    newer_is_safe = shipped_toml(_FILE)["newer-is-safe"]["distributions"]
-    for package in installed.packages:
-        wants, number = required.get(package.name), Version(package.version).release[:2]
-        if wants is None or wants.specifier.contains(package.version, prereleases=True):
-            continue
-        # The major and minor numbers that the clauses fix.
-        fixed = {
-            Version(clause.version.removesuffix(".*")).release[:2]
-            for clause in wants.specifier
-            if clause.operator == "=="
-        }
-        newer = package.name in newer_is_safe and number >= max(fixed, default=())
-        if number not in fixed and not newer:
-            yield package
-
-
 def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
     """Yield name, version and RECORD of NVIDIA's distributions; installers write RECORD last."""
     for folder in find_below(site_packages, "nvidia_*.dist-info"):
@@ -360,20 +332,15 @@ def _write_versions(installed: InstalledPackages, root: Path) -> None:
 
 
 def _require_single_release(installed: InstalledPackages) -> None:
-    """Refuse packages of another CUDA release than nvcc's in one folder.
+    """Refuse a compiler whose parts are of different CUDA releases.
 
-    cuda-toolkit, where it is installed, says which versions belong together: most of NVIDIA's libraries count in
-    numbers of their own.
+    Only of those; most of NVIDIA's libraries count in numbers of their own.
     """
     parts = {
         name: installed.versions[name] for name in sorted(compiler_packages()) if name in installed.versions
     }
-    misfits = {package.name: package.version for package in _misfits(installed)}
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
-        if not misfits:
-            return
-        parts = {_COMPILER: installed.compiler_version}
-    parts |= misfits
+        return
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
     raise refusal(
         "toolkit-packages-mixed", folder=installed.site_packages, packages=listed, release=installed.release

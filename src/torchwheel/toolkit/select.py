@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
-from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
@@ -26,16 +25,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Candidates:
-    """The toolkits to choose from.
-
-    Attributes:
-        missing_headers: folder of an installed toolkit -> expected headers that it lacks.
-    """
+    """The toolkits to choose from."""
 
     named: Toolkit | None = None
     installed: Sequence[Toolkit] = ()
     packaged: Sequence[PackagedToolkit] = ()
-    missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     folder: Path = Path("toolkits")
 
 
@@ -113,12 +107,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
     if settings.cuda_from != PYPI:
         # Equal ones keep their order, the best first, because sorted() is stable.
         for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.sort_key(t.version))):
-            problems = list(find_objections(toolkit, needs, toolkit.origin))
-            # Only of toolkits that were not named, since a few kernels need none of them.
-            if missing := ", ".join(candidates.missing_headers.get(toolkit.root, ())):
-                values = {"origin": toolkit.origin, "root": toolkit.root, "headers": missing}
-                option = config_option("cuda-path", toolkit.root)
-                problems.append(Problem.of("toolkit-lacks-headers", option=option, **values))
+            problems = tuple(find_objections(toolkit, needs, toolkit.origin))
             _log_answer(toolkit, problems)
             if not problems:
                 found = tuple(find_remarks(toolkit, needs, toolkit.origin))
@@ -126,7 +115,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
             refused.append(problems[0])
     if settings.cuda_from != SYSTEM:
         for packaged in sorted(candidates.packaged, key=lambda packaged: rank(packaged.toolkit)):
-            problems = list(find_objections(packaged.toolkit, needs, packaged.toolkit.origin))
+            problems = tuple(find_objections(packaged.toolkit, needs, packaged.toolkit.origin))
             _log_answer(packaged.toolkit, problems)
             if not problems:
                 return _from_packages(needs, packaged)

@@ -83,26 +83,12 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("tag", "meant"),
-    [
-        ("win_x64", "win_amd64"),
-        ("win64", "win_amd64"),
-        ("linux-64", "linux_x86_64"),
-        ("osx-arm64", "macosx_11_0_arm64"),
-        ("linux_x86", "linux_x86_64"),
-        ("linux_amd64", "linux_x86_64"),
-        ("linux_arm64", "linux_aarch64"),
-        ("", None),
-        ("amiga", None),
-    ],
-)
-def test_unknown_platform_tags(tag: str, meant: str | None) -> None:
+@pytest.mark.parametrize("tag", ["win_x64", "linux-64", "linux_amd64", "", "amiga"])
+def test_unknown_platform_tags(tag: str) -> None:
     with pytest.raises(TorchwheelError) as error:
         parse_platform(tag, "--platform")
-    values = {"name": tag, "forms": FORMS, **({} if meant is None else {"meant": meant})}
-    key = "unknown-platform" if meant is None else "unknown-platform/near"
-    assert error.value.problems == (Problem.of(key, origin="--platform", **values),)
+    (problem,) = error.value.problems
+    assert (problem.id, problem.origin, FORMS in problem.why) == ("unknown-platform", "--platform", True)
 
 
 def test_every_problem_of_a_description_at_once() -> None:

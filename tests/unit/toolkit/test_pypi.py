@@ -15,7 +15,6 @@ import pytest
 
 import torchwheel.toolkit
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from toolkit.trees import put
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import pypi
@@ -298,35 +297,6 @@ def test_packages_of_two_releases_are_refused(tmp_path: Path) -> None:
         assemble_toolkit(folder, tmp_path / "cache")
     (problem,) = caught.value.problems
     assert problem.id == "toolkit-packages-mixed" and "nvidia-cuda-crt 13.1.115" in problem.what
-
-
-@pytest.mark.parametrize(
-    ("name", "required", "installed", "fits"),
-    [
-        ("nvidia-cublas", "==13.1.0.3.*", "13.1.0.3", True),
-        ("nvidia-cublas", "==13.1.0.3.*", "13.1.1.3", True),
-        ("nvidia-cublas", "==13.1.0.3.*", "13.2.0.9", False),
-        ("nvidia-cuda-nvrtc", "==13.0.88.*", "13.1.80", False),
-        ("nvidia-nvjitlink", "<14,>=13.0.88", "13.5.37", True),
-        ("nvidia-nvjitlink", "<14,>=13.0.88", "12.9.86", False),
-        ("nvidia-cuda-cccl", "==13.0.85.*", "13.3.5.0.6", True),
-        ("nvidia-cuda-cccl", "==13.0.85.*", "12.9.27", False),
-    ],
-)
-def test_cuda_toolkit_says_which_versions_belong_together(
-    name: str, required: str, installed: str, fits: bool, tmp_path: Path
-) -> None:
-    folder = site_packages(tmp_path / "packages", versions=VERSIONS | {name: installed})
-    metadata = f"Metadata-Version: 2.1\nRequires-Dist: {name}{required}; extra == 'all'\n"
-    put(folder / "cuda_toolkit-13.0.2.dist-info" / "METADATA", metadata)
-    if fits:
-        assert assemble_toolkit(folder, tmp_path / "cache").patch_release == "13.0.2"
-        return
-    with pytest.raises(TorchwheelError) as caught:
-        assemble_toolkit(folder, tmp_path / "cache")
-    (problem,) = caught.value.problems
-    assert problem.id == "toolkit-packages-mixed"
-    assert f"{name} {installed}" in problem.what
 
 
 def test_a_cache_that_cannot_be_written(packages: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torchwheel.host.described import described_host
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings import Layer, load_settings
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
-from torchwheel.toolkit.discover import find_candidates, torch_headers
+from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import packaged_toolkit, requirements_for
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
@@ -94,19 +94,6 @@ def test_a_toolkit_must_compile_every_architecture() -> None:
     assert ids(choice.findings) == ["note toolkit-from-pypi", "warning cuda-mismatch"]
 
 
-def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> None:
-    incomplete = Candidates(
-        installed=[SAME],
-        packaged=[packaged("13.0")],
-        missing_headers={SAME.root: ("cublas_v2.h", "cusparse.h")},
-    )
-    assert select_toolkit(needs(), incomplete).toolkit == packaged("13.0").toolkit
-    (refused,) = select_toolkit(needs(cuda_from="system"), incomplete).findings
-    assert refused.id == "no-cuda-toolkit" and "cublas_v2.h, cusparse.h" in refused.problem.what
-    taken = select_toolkit(needs(cuda_path=SAME.root), replace(incomplete, named=SAME))
-    assert (taken.toolkit, taken.findings) == (SAME, ())
-
-
 def test_the_cuda_setting_counts() -> None:
     assert select(needs(cuda="13.1"), [SAME]).to_install == requirements_for("13.1")
 
@@ -173,21 +160,3 @@ def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:
     assert by_path.named is not None
     assert (by_path.named.root, by_path.named.origin) == (str(root), "-C cuda-path")
     assert (by_path.installed, by_path.packaged) == ((), ())
-
-
-def test_missing_headers_are_looked_for(tmp_path: Path) -> None:
-    folder = tmp_path / "cuda-13.0"
-    for name in ("bin/nvcc", "include/cuda_runtime_api.h"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch(mode=0o755)
-    (folder / "include" / "cuda.h").write_text("#define CUDA_VERSION 13000\n", encoding="utf-8")
-    host = replace(described_host("linux_x86_64"), here=True)
-    settings = load_settings(tmp_path, {"cuda-from": "system"}, {}, host, tmp_path)
-    environment = {"CUDA_HOME": str(folder)}
-    found = find_candidates(settings, host, environment, tmp_path, [], (), torch_headers())
-    assert found.missing_headers[str(folder)] == (
-        "cublas_v2.h",
-        "cublasLt.h",
-        "cusolverDn.h",
-        "cusparse.h",
-    )
