@@ -61,7 +61,6 @@ class Extension:
         stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses only the stable ABI.
         source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, instead of
             the extension's own; the first match wins.
-        default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
         by_setup_py: whether a setup.py describes it, so that setuptools and PyTorch judge its sources.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
@@ -73,7 +72,6 @@ class Extension:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
     source_architectures: Mapping[str, ArchitectureList] = field(default_factory=dict)
-    default_architectures: ArchitectureList | None = None
     cuda: bool = False
     stable_abi: str | None = None
     limited_api: bool = False

@@ -20,7 +20,6 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words
 from torchwheel.reporting.errors import (
     Problem,
@@ -32,7 +31,6 @@ from torchwheel.reporting.errors import (
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
-from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.value_types import Location, raw_text
 
 ARRAY = "[[tool.torchwheel.extension]]"
@@ -174,13 +172,7 @@ def project_extensions(
         described: the options; None for the tables of its pyproject.toml.
     """
     found = read_extension_tables(project.pyproject) if described is None else described
-    cuda = project.builds_cuda
-    defaults: dict[str, ArchitectureList | None] = {}
-    if cuda and project.settings.arch is None:
-        for one in found:
-            if targets := one.values.get("targets"):
-                defaults[one.name] = architectures_of(targets, f"{one.origin} targets", project.settings)
-    extensions = described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
+    extensions = described_extensions(found, project.folder, cuda=project.builds_cuda)
     if described is not None:
         return extensions
     # PyTorch's own command does not read it, and CMake does.
@@ -235,21 +227,11 @@ def target_without_code(project: ExtensionProject, extensions: Iterable[Extensio
 
 
 def described_extensions(
-    described: Iterable[ExtensionOptions],
-    project: Path,
-    *,
-    cuda: bool,
-    defaults: Mapping[str, ArchitectureList | None],
+    described: Iterable[ExtensionOptions], project: Path, *, cuda: bool
 ) -> tuple[Extension, ...]:
-    """Return the described extensions, with the source files that exist now.
-
-    Args:
-        defaults: name -> the architectures without a requested target.
-    """
+    """Return the described extensions, with the source files that exist now."""
     problems: list[Problem] = []
-    extensions = [
-        _make_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described
-    ]
+    extensions = [_make_extension(one, project, problems, cuda=cuda) for one in described]
     stop_on(problems)
     # An extension with only CUDA sources is left out without CUDA.
     return tuple(
@@ -260,12 +242,7 @@ def described_extensions(
 
 
 def _make_extension(
-    described: ExtensionOptions,
-    project: Path,
-    default: ArchitectureList | None,
-    problems: list[Problem],
-    *,
-    cuda: bool,
+    described: ExtensionOptions, project: Path, problems: list[Problem], *, cuda: bool
 ) -> Extension:
     values, origin, option = described.values, described.origin, described.spelling.option
     sources = find_sources(values.get("sources", ()), project, option("sources"), origin, problems)
@@ -308,7 +285,6 @@ def _make_extension(
         arguments=arguments,
         flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
         source_architectures=architectures,
-        default_architectures=default,
         origin=origin,
     )
     return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})

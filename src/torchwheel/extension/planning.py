@@ -127,7 +127,7 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     if not extension.cuda_sources:
         return planned, None
     own = choose_targets(extension, inputs.project.settings)
-    chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
+    chosen = own.architectures or _buildable_architectures(inputs)
     if chosen is None:
         return planned, own.finding
     architectures = ArchitectureList.union(

@@ -40,7 +40,7 @@ def add_extensions(distribution: Any) -> None:
     with errors_handed_over():
         project = project_here()
         tables = read_extension_tables(project.pyproject)
-        described = everything = described_extensions(tables, project.folder, cuda=True, defaults={})
+        described = everything = described_extensions(tables, project.folder, cuda=True)
         if locate_torch():
             described = project_extensions(project)
         for one in described:

@@ -266,13 +266,6 @@ EXTENSION_KEYS = _keys_by_name(
         '["csrc/cuda/*.cu"]',
         default=(),
     ),
-    targets=Key(
-        NAMES,
-        "The targets that device code is compiled for when nobody asks for one, instead of the "
-        "architectures that the installed PyTorch was built for.",
-        '["h100", "rtx5070"]',
-        default=(),
-    ),
     architectures=Key(
         ARCHITECTURES,
         "Architectures of the CUDA sources that a pattern matches, whatever the target; the first match counts.",

@@ -145,19 +145,6 @@ def load_settings(
     )
 
 
-def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) -> ArchitectureList | None:
-    """Resolve named targets to architectures with the project's overlays; None for the CPU alone.
-
-    Args:
-        names: GPUs by name or alias, or targets of overlays and of the project.
-    """
-    problems: list[Problem] = []
-    overlays = replace(settings.overlays, problems=problems)
-    targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
-    stop_on(problems)
-    return ArchitectureList.union(target.architectures for target in targets)
-
-
 def _read_project(folder: Path, problems: list[Problem]) -> Project:
     with collect_problems(problems):
         return read_project(folder)

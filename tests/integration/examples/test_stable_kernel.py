@@ -40,7 +40,7 @@ def test_device_code_reads_no_header_of_pytorch() -> None:
 
 def test_one_module_is_for_every_pytorch_and_one_for_those_with_cuda() -> None:
     tables = read_extension_tables(read_project(EXAMPLE))
-    extensions = described_extensions(tables, EXAMPLE, cuda=True, defaults={})
+    extensions = described_extensions(tables, EXAMPLE, cuda=True)
     assert [(extension.name, extension.sources, extension.stable_abi) for extension in extensions] == [
         ("stable_kernel._C", ("csrc/operators.cpp",), "2.10"),
         ("stable_kernel._cuda", ("csrc/cuda/operators.cpp", "csrc/cuda/swiglu.cu"), "2.10"),

@@ -46,7 +46,7 @@ def test_metadata_is_the_same_every_way() -> None:
 
 def sources_of_tables(cuda: bool) -> list[str]:
     tables = read_extension_tables(read_project(EXAMPLE))
-    (extension,) = described_extensions(tables, EXAMPLE, cuda=cuda, defaults={})
+    (extension,) = described_extensions(tables, EXAMPLE, cuda=cuda)
     return sorted(extension.sources)
 
 

@@ -19,7 +19,7 @@ def test_every_keyword(tmp_path: Path) -> None:
     arguments = (
         "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
         "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST CXX_FLAGS -Wall -Wextra "
-        "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
+        "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 STABLE_ABI 2.10 "
         "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc"
     )
     options = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
@@ -39,7 +39,6 @@ def test_every_keyword(tmp_path: Path) -> None:
             "sm90/*.cu": parse_architectures("9.0a"),
             "k.cu": parse_architectures("12.0"),
         },
-        "targets": ("h100",),
         "stable-abi": "2.10",
         "limited-api": True,
         "unity": True,

@@ -18,7 +18,6 @@ from extension.planning import (
 )
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.wheel_record import record_of
-from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem
 
@@ -190,15 +189,6 @@ def test_free_threaded_python_has_a_module_of_its_own(tmp_path: Path) -> None:
     record = record_of(made)
     assert (record.requires, record.limited_api) == (("torch>=2.10",), False)
     assert [(f.severity.value, f.id) for f in made.findings] == [("note", "no-limited-api-here")]
-
-
-def test_the_projects_flags_come_before_its_targets(tmp_path: Path) -> None:
-    flags = {Language.CUDA: ("-gencode=arch=compute_80,code=sm_80",)}
-    extension = Extension(
-        name="k", sources=("k.cu",), flags=flags, default_architectures=parse_architectures("9.0")
-    )
-    assert str(plan(tmp_path, extension).architectures) == "8.0"
-    assert str(plan(tmp_path, replace(extension, flags={})).architectures) == "9.0"
 
 
 def test_jobs_count_what_nvcc_takes(tmp_path: Path) -> None:

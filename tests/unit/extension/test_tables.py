@@ -39,7 +39,7 @@ def write(project: Path, text: str) -> Project:
 
 def described(project: Path, text: str, *, cuda: bool = True) -> tuple[Extension, ...]:
     tables = read_extension_tables(write(project, text))
-    return described_extensions(tables, project, cuda=cuda, defaults={})
+    return described_extensions(tables, project, cuda=cuda)
 
 
 def refusal(project: Path, text: str) -> list[tuple[str, str]]:
@@ -53,7 +53,6 @@ EVERYTHING = """
 name = "pkg._C"
 sources = ["csrc/**/*.cpp", "csrc/*.cpp", "more.c"]
 cuda-sources = ["csrc/**/*.cu"]
-targets = ["h100", "rtx5070"]
 architectures."sm90/*.cu" = "9.0a"
 cxx-flags = "-Wextra"
 nvcc-flags = ["--use_fast_math", "-Xptxas=-v,-O3"]
@@ -99,8 +98,6 @@ def test_every_key(project: Path) -> None:
         depends=("csrc/a.h",),
         origin=f"{ORIGIN} pkg._C",
     )
-    (table,) = read_extension_tables(write(project, EVERYTHING))
-    assert table.values["targets"] == ("h100", "rtx5070")
 
 
 def test_without_cuda_its_sources_and_the_macro_are_left_out(project: Path) -> None:
@@ -169,7 +166,7 @@ def test_a_pattern_of_cuda_sources_is_checked_without_cuda_too(project: Path) ->
     text = '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["more.c"]\ncuda-sources = ["*.cu"]\n'
     tables = read_extension_tables(write(project, text))
     with pytest.raises(TorchwheelError) as caught:
-        described_extensions(tables, project, cuda=False, defaults={})
+        described_extensions(tables, project, cuda=False)
     assert [p.id for p in caught.value.problems] == ["no-source-matches"]
 
 

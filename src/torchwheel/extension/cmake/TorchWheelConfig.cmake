@@ -8,7 +8,6 @@
 #     [DEFINE NAME=VALUE...]
 #     [CXX_FLAGS flag...] [NVCC_FLAGS flag...] [LINK_FLAGS flag...]
 #     [ARCHITECTURES "sm90/*.cu=9.0a"...]
-#     [TARGETS name...]                what to compile for when nobody asks for a target
 #     [STABLE_ABI 2.10] [LIMITED_API] [UNITY] [FRONT_END shared]
 #     [DEVICE_LINK] [DEVICE_LINK_LIBRARIES name...]
 #     [DEPENDS file...])
