@@ -248,16 +248,11 @@ def parse_progress(line: bytes) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Ended:
-    """A finished step in ninja's log.
-
-    Attributes:
-        time: of the output or of the step's start, depending on ninja's release; nanoseconds since 1970.
-    """
+    """A finished step in ninja's log, with milliseconds since ninja's start."""
 
     outputs: tuple[str, ...]
     start: int
     end: int
-    time: int
 
 
 class NinjaLog:
@@ -290,4 +285,4 @@ class NinjaLog:
             if start.isdecimal() and end.isdecimal() and time.isdecimal() and self._known.get(output) != key:
                 self._known[output] = key
                 steps.setdefault((start, end, time, command), []).append(output)
-        return [Ended(tuple(names), int(key[0]), int(key[1]), int(key[2])) for key, names in steps.items()]
+        return [Ended(tuple(names), int(key[0]), int(key[1])) for key, names in steps.items()]

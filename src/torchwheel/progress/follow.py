@@ -104,7 +104,8 @@ class Follower:
         self.record = BuildRecord(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
         self.compiled = 0
         self._log = NinjaLog(self._folder)
-        self._made_before = self._read_new_steps()
+        # Those of earlier builds are in their record.
+        self._read_new_steps()
         self._graph, self._begins, self._counts = Graph(), False, (0, 0)
         self._ninjas: set[int] = set()
         # Ninja's start is the earliest that its newly finished steps imply.
@@ -229,11 +230,6 @@ class Follower:
     def _begin_run(self) -> None:
         self._graph = Graph.of(self.record.build, self._environment)
         self._began, self._made, self._earlier = float("inf"), [], dict(self._steps)
-        for ended in self._made_before:
-            # Made by earlier builds without a record: they were killed, or of a release without records.
-            if self._output_of(ended) not in self._steps:
-                self._record_step(ended, ended.time / 1e9)
-        self._made_before = []
         known = measured_steps(self._cache, self._path)
         self._estimate = Estimate(known, self._graph.sources, set(self._steps), self._places)
 

@@ -97,27 +97,6 @@ def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_fo
     assert len(list((tmp_path / "cache/extensions").glob(f"*/{own}"))) == 2
 
 
-@pytest.mark.parametrize("way", ["tables", "setup.py"])
-def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> None:
-    built = Built(tmp_path, way)
-    assert built.mark() == "first, nothing"
-    header = built.write("include/own.h", "#define OWN second\n")
-    os.utime(header, (1e9, 1e9))
-    assert built.mark() == "second, nothing"
-
-
-def test_a_library_that_was_made_again_is_linked(tmp_path: Path) -> None:
-    built = Built(tmp_path, "tables")
-    flags = 'link-flags = ["-Wl,--whole-archive,lib/libfoo.a,--no-whole-archive"]\n'
-    built.write("pyproject.toml", WAYS["tables"]["pyproject.toml"] + flags)
-    built.write("csrc/bind.cpp", 'extern "C" const char* volatile mark; const char* volatile own = mark;\n')
-    for mark in ("one", "other"):
-        made = built.write("lib/foo.c", f'const char* volatile mark = "mark: {mark};";\n').with_suffix(".o")
-        subprocess.run(["cc", "-fPIC", "-c", made.with_suffix(".c"), "-o", made], check=True)
-        subprocess.run(["ar", "rcs", made.with_name("libfoo.a"), made], check=True)
-        assert built.mark() == mark
-
-
 def second_waits(
     built: Built,
     first: subprocess.Popen[str],

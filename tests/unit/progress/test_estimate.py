@@ -141,35 +141,6 @@ def test_what_an_interrupted_build_measured_tells_of_the_rest_of_its_kind(tmp_pa
     assert of.estimate_left(one, 0.0) == Left(pytest.approx((0.25 * machine + 0.75 / 2) * 39.6), guess=False)
 
 
-def test_what_was_made_of_a_kind_counts_by_its_share_of_it(tmp_path: Path) -> None:
-    for name in ("a.cpp", "b.cpp", "c.cpp", "d.cpp"):
-        (tmp_path / name).touch()
-        os.truncate(tmp_path / name, 100_000)
-    sources = {f"{name}.o": f"{name}.cpp" for name in "abcd"}
-    of = Estimate({}, sources, (), (tmp_path, tmp_path / "build"))
-    one = replace(STARTED, build=replace(BUILD, jobs=1))
-    assert of.estimate_left(one, 0.0) == Left(pytest.approx(4 * 39.6), guess=True)
-    quarter = replace(one, finished=1, steps=(step("a.o", 19.8),))
-    assert of.estimate_left(quarter, 0.0) == Left(
-        pytest.approx(3 * (0.75 * 0.875 + 0.25 / 2) * 39.6), guess=True
-    )
-    three = replace(one, finished=3, steps=tuple(step(f"{name}.o", 19.8) for name in "abc"))
-    assert of.estimate_left(three, 0.0) == Left(pytest.approx((0.25 * 0.625 + 0.75 / 2) * 39.6), guess=False)
-
-
-def test_what_one_kind_took_counts_for_another_by_its_share_of_all(tmp_path: Path) -> None:
-    expected = 100.0
-    (tmp_path / "generated").mkdir()
-    for name, rate in {"generated/a.cpp": 68, "k.cu": 4130}.items():
-        (tmp_path / name).touch()
-        os.truncate(tmp_path / name, round(expected / rate * 1e6))
-    of = Estimate({}, {"a.o": "generated/a.cpp", "k.o": "k.cu"}, (), (tmp_path, tmp_path / "build"))
-    one = replace(STARTED, build=replace(BUILD, jobs=1), total=2, finished=1)
-    slow = replace(one, steps=(step("a.o", 2 * expected),))
-    # The machine is as slow with half of all that is expected: that counts by half.
-    assert of.estimate_left(slow, 0.0) == Left(pytest.approx(1.5 * expected, rel=1e-3), guess=True)
-
-
 def test_what_a_compiler_cache_answers_is_no_pace_and_is_expected_of_the_rest_of_its_kind(
     tmp_path: Path,
 ) -> None:

@@ -7,10 +7,8 @@ import pytest
 
 from settings.loading import Load, Refuse
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.overlays import user_overlays_folder
-from torchwheel.settings.resolve import architectures_of
 from torchwheel.system.files import overlays_folder
 from torchwheel.system.toml import read_toml
 
@@ -178,17 +176,3 @@ def test_the_users_folder_is_read_without_being_named(linux: Host, tmp_path: Pat
     (tmp_path / "overlays" / "lab.toml").write_text('kind = "target"\narch = "9.0"\n', encoding="utf-8")
     environment = {"TORCHWHEEL_CONFIG_DIR": str(tmp_path)}
     assert str(load_settings(None, {"target": "lab"}, environment, linux).arch) == "9.0"
-
-
-def test_architectures_of_names(load: Load) -> None:
-    overlays = {"lab.toml": 'kind = "target"\narch = "9.0"\n', "broken.toml": 'kind = "target"\njbos = 3\n'}
-    settings = load("[tool.torchwheel.target.desk]\ninherits = 'lab'\n", overlays=overlays)
-    assert str(architectures_of(("desk", "t4"), "here", settings)) == "7.5;9.0"
-    assert architectures_of(("cpu",), "here", settings) is None
-    with pytest.raises(TorchwheelError) as caught:
-        architectures_of(("broken", "labb"), "here", settings)
-    assert {problem.id for problem in caught.value.problems} == {
-        "target-without-architecture",
-        "unknown-target",
-        "unknown-setting",
-    }
