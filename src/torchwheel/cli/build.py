@@ -145,7 +145,7 @@ def _configured_document(plan: Plan, report: Report, unproved: Sequence[Differen
         "cmake_cache": str(plan.folders.cmake_cache),
         "proved": sum(define.expected for define in plan.defines) - len(unproved),
         "unproved": {one.define.name: one.effective for one in unproved},
-        **_plan_document(plan, report.findings),
+        **_plan_document(plan, report.recorded),
     }
 
 

@@ -15,7 +15,7 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import read_rules
-from torchwheel.preflight.report import NEEDLESS_BUILD, Report, add_gpu_findings, run_preflight
+from torchwheel.preflight.report import NEEDLESS_BUILD, Report, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (
     count_noun,
@@ -113,7 +113,5 @@ def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Ite
 def _run_preflight(request: BuildRequest, host_file: Path | None) -> tuple[Plan, Report]:
     facts = None if host_file is None else read_host_file(host_file)
     inputs = survey(request) if facts is None else described_inputs(request, facts)
-    environment = request.environment if facts is None else facts.environment
     plan = make_plan(inputs)
-    report = run_preflight(plan, environment, facts)
-    return plan, add_gpu_findings(report, plan, environment, facts)
+    return plan, run_preflight(plan, request.environment, facts)

@@ -39,7 +39,6 @@ from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,
     Report,
-    add_gpu_findings,
     run_preflight,
 )
 from torchwheel.progress.build_record import Build, read_build_record
@@ -110,8 +109,8 @@ def build_wheel(
     if not _is_stopped(plan, replaced):
         require_writable(wheel_directory)
     plan, report = _run_preflight(inputs, plan, request, replaced)
-    findings = (*report.findings, *replaced)
-    _announce_build(plan, report, request.environment)
+    findings = (*report.recorded, *replaced)
+    _announce_build(plan, report)
     # The user's own folder may be edited during the build.
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as (new, variables):
@@ -220,7 +219,7 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
         which CMake has another value, if that check is skipped.
     """
     plan, report = preflight_request(request)
-    _announce_build(plan, report, request.environment)
+    _announce_build(plan, report)
     with locked_folders(plan, request.environment) as (_new, variables):
         read = _build_inputs(plan, request.environment, variables)
         backend = tree_backend(plan, request.environment).with_requirements("wheel")
@@ -257,10 +256,9 @@ def _run_preflight(
         plan = _with_toolkit(inputs, plan, request)
     report = run_preflight(plan, request.environment)
     if errors := stopping_errors((*report.findings, *more), plan.settings.skip_check):
-        notes: list[Finding] = []
-        if any(is_about_compilers(finding.id) for finding in errors):
-            found = add_gpu_findings(report, plan, request.environment).findings
-            notes = [finding for finding in found if finding.id in NEEDLESS_BUILD]
+        notes = [finding for finding in report.findings if finding.id in NEEDLESS_BUILD]
+        if not any(is_about_compilers(finding.id) for finding in errors):
+            notes = []
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
     return plan, report
 
@@ -289,7 +287,7 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     return plan
 
 
-def _announce_build(plan: Plan, report: Report, environment: Mapping[str, str]) -> None:
+def _announce_build(plan: Plan, report: Report) -> None:
     """Print what is built where, with the findings.
 
     These are: an untried combination, a needless build, warnings, and skipped errors.
@@ -301,7 +299,7 @@ def _announce_build(plan: Plan, report: Report, environment: Mapping[str, str]) 
         say(f"it takes {takes.span} ({takes.basis}), and up to {format_gib(takes.disk)}")
     if untried := describe_evidence(plan, tried=False):
         say(untried)
-    findings = add_gpu_findings(report, plan, environment).findings
+    findings = report.findings
     if read_build_record(plan.folders.record) is not None:
         findings = tuple(one.briefly() if one.id in _SAID_BEFORE else one for one in findings)
     columns = terminal_width() - len("torchwheel: ")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from torchwheel.engine.build import build_wheel
@@ -15,9 +16,10 @@ from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_own, last_official_build, official_build
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.probing import ask_driver, ask_together
 from torchwheel.preflight.registry import Context, target_gpus
 from torchwheel.preflight.report import run_preflight
-from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
@@ -75,8 +77,8 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
     if not reasons:
         reasons.append(f"{plan.wheel_name} was not found")
     # The request decides, not this machine's GPU.
-    host = replace(gpu_facts(plan, request.environment), gpus=None)
-    context = Context(plan, host)
+    answers, _ = ask_together({"driver": partial(ask_driver, request.environment)} if plan.host.here else {})
+    context = Context(plan, HostFacts(plan.host, driver=answers.get("driver")))
     official = official_build(context)
     if official is None:
         last = last_official_build(context)

@@ -14,8 +14,7 @@ from torchwheel.preflight.effort import Effort, read_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import read_rules
-from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, in_order
-from torchwheel.preflight.this_machine import read_facts
+from torchwheel.preflight.report import NEEDLESS_BUILD, Report, in_order, run_preflight
 from torchwheel.reporting.errors import Finding, Severity, TorchwheelError, error, skipped_errors
 from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 from torchwheel.settings import Settings, load_settings
@@ -75,7 +74,7 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Exa
         return Examination.of(map(error, failure.problems))
     plan = make_plan(inputs)
     return Examination(
-        check_plan(plan, facts or read_facts(request.environment, plan)),
+        run_preflight(plan, request.environment, facts),
         plan.wheel_name,
         plan.host.platform_tag,
         describe_evidence(plan),

@@ -11,13 +11,12 @@ from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import (
     CUDA_RELEASE,
     Context,
-    Rule,
     Unknown,
     Violation,
     fixing_order,
     read_rules,
 )
-from torchwheel.preflight.this_machine import gpu_facts, read_facts
+from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.reporting.errors import Finding, Severity, stopping_errors
 
@@ -48,26 +47,20 @@ class Report:
         """The findings that would stop the build."""
         return stopping_errors(self.findings, self.skipped)
 
+    @property
+    def recorded(self) -> tuple[Finding, ...]:
+        """The findings that a wheel records: the same on machines with other GPUs or drivers."""
+        return tuple(
+            one for one in self.findings if (rule := read_rules().get(one.id)) is None or not rule.gpu
+        )
 
-def check_plan(
-    plan: Plan,
-    host: HostFacts,
-    tree: TreeFacts | None = None,
-    *,
-    rules: Iterable[Rule] | None = None,
-    before: Report | None = None,
-) -> Report:
-    """Check a planned build against rules.
 
-    Args:
-        rules: the rules; None for all.
-        before: the report of the other rules, to which this one is added.
-    """
-    before = Report(plan.findings, plan.settings.skip_check) if before is None else before
+def check_plan(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
+    """Check a planned build against all rules."""
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
-    decided = {finding.id for finding in before.findings}
-    found, passed, unchecked = list(before.findings), list(before.passed), dict(before.unchecked)
-    for rule in read_rules().values() if rules is None else rules:
+    found, passed, unchecked = list(plan.findings), list[str](), dict[str, tuple[str, ...]]()
+    decided = {finding.id for finding in plan.findings}
+    for rule in read_rules().values():
         answer = CHECKS[rule.id](context) if rule.id in CHECKS.keys() - decided else None
         if isinstance(answer, Violation):
             found.append(rule.finding(answer))
@@ -77,39 +70,20 @@ def check_plan(
                 unchecked[answer.missing] = (*unchecked.get(answer.missing, ()), rule.id)
         elif answer is not None:
             passed.append(rule.id)
-    return Report(in_order(found), before.skipped, unchecked, tuple(passed))
+    return Report(in_order(found), plan.settings.skip_check, unchecked, tuple(passed))
 
 
 def run_preflight(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Report:
-    """Check a plan before its build.
+    """Check a plan for problems before its build: ``plan``, ``doctor`` and every build do.
 
-    ``plan`` prints the findings, and a build stops at errors. All rules run except those about GPUs and driver, which
-    do not change the wheel; ``add_gpu_findings`` adds these, and then the findings are the same as ``doctor``'s. Rules
-    that cannot be judged, such as most about another machine, are unchecked.
+    Rules that cannot be judged, such as most about another machine, are unchecked.
 
     Args:
-        described: another machine of which more than the platform is known.
+        described: another machine of which more than the platform is known; an unknown driver counts as sufficient.
     """
-    chosen = [rule for rule in read_rules().values() if not rule.gpu]
-    tree = None
-    if described is None and plan.host.here:
-        described = read_facts(environment, plan, quick=True)
-    elif described is None:
-        described, tree = HostFacts(plan.host, compilers_known=False), TreeFacts()
-    return check_plan(plan, described, tree, rules=chosen)
-
-
-def add_gpu_findings(
-    report: Report, plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None
-) -> Report:
-    """Add the findings about GPUs and driver; "no build is needed" comes first.
-
-    Args:
-        described: see :func:`run_preflight`; an unknown driver counts as sufficient.
-    """
-    host = gpu_facts(plan, environment) if described is None else described
-    chosen = [rule for rule in read_rules().values() if rule.gpu]
-    return check_plan(plan, host, TreeFacts(), rules=chosen, before=report)
+    if described is None and not plan.host.here:
+        return check_plan(plan, HostFacts(plan.host, compilers_known=False), TreeFacts())
+    return check_plan(plan, read_facts(environment, plan) if described is None else described)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -48,21 +48,12 @@ _DRIVER, _GPUS, _ONLINE, _CCACHE = "driver", "gpus", "network", "ccache"
 _ENOUGH = 1 << 16
 
 
-def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quick: bool = False) -> HostFacts:
-    """Describe this machine.
-
-    Args:
-        plan: the build that the facts are for; without one, the facts for any build.
-        quick: leave out the facts that no rule before a build uses: GPUs, driver and other
-            toolkits.
-    """
+def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> HostFacts:
+    """Describe this machine for a planned build, or for any: then with all of its toolkits."""
     host = plan.host if plan else this_host(environment)
-    # The plan's own toolkit has the right origin.
-    own = {toolkit.root: toolkit for toolkit in _chosen_toolkit(plan)}
-    others_found = () if quick else discover_toolkits(environment)
-    toolkits = tuple((own | {one.root: own.get(one.root, one) for one in others_found}).values())
+    toolkits = _chosen_toolkit(plan) if plan else tuple(discover_toolkits(environment))
     others = probing.other_compilers(environment)
-    questions = _list_questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
+    questions = _list_questions(environment, (*host.compilers, *others), toolkits, plan)
     answers, unanswered = probing.ask_together(questions)
 
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
@@ -80,7 +71,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         gpus=answers.get(_GPUS),
         libraries=find_libraries(
             _with_settings(environment, plan),
-            _chosen_toolkit(plan) if plan else toolkits,
+            toolkits,
             host,
             import_folders(plan.folders.environment) if plan else (),
         ),
@@ -99,21 +90,9 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     )
 
 
-def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
-    """Return only the GPUs and their driver, of this machine; unknown if the plan is for another."""
-    if not plan.host.here:
-        return HostFacts(plan.host)
-    questions: dict[str, Callable[[], object]] = {
-        _DRIVER: partial(probing.ask_driver, environment),
-        _GPUS: partial(detect_gpus, environment, SECONDS_TO_ANSWER),
-    }
-    answers, _ = probing.ask_together(questions)
-    return HostFacts(plan.host, driver=answers.get(_DRIVER), gpus=answers.get(_GPUS))
-
-
-def _chosen_toolkit(plan: Plan | None) -> tuple[Toolkit, ...]:
+def _chosen_toolkit(plan: Plan) -> tuple[Toolkit, ...]:
     """The plan's toolkit if it exists. The nvcc decides, because a removed toolkit may leave its folder."""
-    toolkit = plan.toolkit if plan else None
+    toolkit = plan.toolkit
     return (toolkit,) if toolkit and os.path.lexists(toolkit.nvcc or toolkit.root) else ()
 
 
@@ -122,11 +101,11 @@ def _list_questions(
     compilers: Iterable[Compiler],
     toolkits: Iterable[Toolkit],
     plan: Plan | None,
-    *,
-    quick: bool,
 ) -> dict[str, probing.Question]:
     questions: dict[str, probing.Question] = {
-        name: partial(probing.ask_tool, name, environment) for name in _TOOLS
+        _GPUS: partial(detect_gpus, environment, SECONDS_TO_ANSWER),
+        _DRIVER: partial(probing.ask_driver, environment),
+        **{name: partial(probing.ask_tool, name, environment) for name in _TOOLS},
     }
     if plan is not None:
         named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
@@ -136,9 +115,6 @@ def _list_questions(
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if plan and plan.compiler_cache == "ccache":
         questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
-    if not quick:
-        questions[_GPUS] = partial(detect_gpus, environment, SECONDS_TO_ANSWER)
-        questions[_DRIVER] = partial(probing.ask_driver, environment)
     if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
         questions[_ONLINE] = partial(probing.is_online, environment)
     return questions

@@ -25,6 +25,6 @@ def test_nvcc_in_a_folder_with_a_blank_is_started(tmp_path: Path) -> None:
     (root / "bin" / "nvcc").chmod(0o755)
     environment = {**os.environ, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "my cache")}
     asked = BuildRequest(MINITORCH, {"target": "rtx5070", "cuda-path": str(root)}, environment)
-    facts = read_facts(environment, make_plan(survey(asked)), quick=True)
+    facts = read_facts(environment, make_plan(survey(asked)))
     assert [found.nvcc_version for found in facts.toolkits or ()] == ["13.0.48"]
     assert facts.unanswered == {}
