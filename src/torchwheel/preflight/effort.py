@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
-from torchwheel.progress.build_record import BuildRecord, read_build_records
+from torchwheel.progress.build_record import BuildRecord, read_build_record
 from torchwheel.progress.estimate import kind_of
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
 from torchwheel.system.toml import shipped_toml
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")
-_CUDA_OUTPUTS = (".cu.o", ".cu.obj")
 _MEGABYTE = 1e6
-# Measurements on this machine are better: of this very build, and of another one of the same tree.
-_OWN, _SAME_TREE = (0.8, 1.5), (0.5, 3.0)
-_FEW_HITS = 0.1
+# A measurement of this very build is better.
+_OWN = (0.8, 1.5)
 
 
 @dataclass(frozen=True)
@@ -58,21 +55,20 @@ class Effort:
 
 
 def read_effort(plan: Plan, *, here: bool) -> Effort | None:
-    """Estimate a planned build from its tree and, if it is for this machine, from earlier builds."""
+    """Estimate a planned build from its tree and, if it is for this machine, from the last build in its folder."""
     cxx_bytes, cuda_bytes = source_sizes(plan.tree.root)
     tree = TreeFacts(cxx_bytes=cxx_bytes, cuda_bytes=cuda_bytes)
-    earlier = read_build_records(plan.folders.cache) if here else ()
-    return estimate_effort(plan, tree, (record for _, record in earlier))
+    return estimate_effort(plan, tree, read_build_record(plan.folders.record) if here else None)
 
 
-def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[BuildRecord] = ()) -> Effort | None:
+def estimate_effort(plan: Plan, tree: TreeFacts, last: BuildRecord | None = None) -> Effort | None:
     """Estimate a planned build; None if the size of its sources is unknown."""
     if not tree.cxx_bytes:
         return None
     debug = plan.settings.debug_information
     disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, plan.architecture_count, debug=debug)
-    by_size = _from_sizes(plan, tree)
-    return Effort(*next(_from_records(plan, tuple(earlier)), by_size), disk)
+    measured = _from_record(plan, last) if last else None
+    return Effort(*(measured or _from_sizes(plan, tree)), disk)
 
 
 def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
@@ -95,38 +91,20 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
 
-def _from_records(plan: Plan, earlier: tuple[BuildRecord, ...]) -> Iterator[tuple[float, float, str]]:
-    """Yield estimates of the time from builds of this tree on this machine, the best first."""
-    jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
-    for own in (one for one in earlier if one.build.folder == str(plan.folders.build)):
-        took, whole = _total_seconds(own), own.updated - own.started
-        made = f"{count_noun(len(own.steps), 'step')} of this build took {format_duration(took, coarse=True)} together"
-        steps = own.total - own.finished
-        if own.state == "done":
-            least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
-            yield least, most, f"it was finished here, {made}, and what has not changed is kept"
-        elif own.left is not None and steps > 0:
-            # The build's own last estimate is best, because it knows the remaining files.
-            each = own.left * own.build.jobs / jobs
-            yield each * _OWN[0], each * _OWN[1], f"{made}; {steps:,} {'is' if steps == 1 else 'are'} left"
-    for record in earlier:
-        hits = sum(bool(step.hit) for step in record.steps)
-        cuda = any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
-        same = record.build.tree == str(plan.tree.root) and record.state == "done" and record.steps
-        # Cache hits do not show the time of a compile, and a build without CUDA does not show that of CUDA.
-        if same and hits <= _FEW_HITS * len(record.steps) and (cuda or plan.architectures is None):
-            took, fixed = (
-                _total_seconds(record),
-                min(times["fixed"]["seconds"], record.updated - record.started),
-            )
-            counted = count_noun(len(record.steps), "step")
-            basis = f"{counted} of {record.build.name}, an earlier build of this tree, took "
-            least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
-            yield least, most, f"{basis}{format_duration(took, coarse=True)} together here"
-
-
-def _total_seconds(record: BuildRecord) -> float:
-    return sum(step.seconds for step in record.steps)
+def _from_record(plan: Plan, own: BuildRecord) -> tuple[float, float, str] | None:
+    """Estimate the time from the last build in this folder; None if it tells nothing."""
+    jobs, again = plan.jobs.max_jobs, shipped_toml(_TIMES)["again"]["seconds"]
+    took, whole = sum(step.seconds for step in own.steps), own.updated - own.started
+    made = f"{count_noun(len(own.steps), 'step')} of this build took {format_duration(took, coarse=True)} together"
+    steps = own.total - own.finished
+    if own.state == "done":
+        least, most = min(again, whole), max(whole, took / jobs * _OWN[1])
+        return least, most, f"it was finished here, {made}, and what has not changed is kept"
+    if own.left is None or steps <= 0:
+        return None
+    # The build's own last estimate is best, because it knows the remaining files.
+    each = own.left * own.build.jobs / jobs
+    return each * _OWN[0], each * _OWN[1], f"{made}; {steps:,} {'is' if steps == 1 else 'are'} left"
 
 
 def disk_estimate(

@@ -38,7 +38,7 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 
-_TOOLS = ("cmake", "ninja", "git", "zip")
+_TOOLS = ("cmake", "ninja", "git")
 # The packages that releases of PyTorch import during a build: their pyproject.toml and requirements-build.txt.
 IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",

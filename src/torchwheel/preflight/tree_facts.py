@@ -24,8 +24,7 @@ _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
 _PACKAGES = ("torch", "torchgen", "functorch")
 _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
-# The folder of the objects of PyTorch's largest target, and the folders of a tree that are never copied.
-_OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
+# The folders of a tree that are never copied.
 _NOT_STAGED = frozenset({".git", "build"})
 _UNREADABLE = "it cannot be read"
 # The libraries that torch/CMakeLists.txt and caffe2/CMakeLists.txt install only with CUDA.
@@ -49,7 +48,6 @@ class TreeFacts:
         nccl: the NCCL that the tree is built with upstream, ``2.27.3``; empty if it does not state it.
         native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
             does not name them, None without such a script.
-        longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
         unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
         foreign_libraries: libraries left in the tree by an in-place build for other hardware.
         built_share: how much of this build earlier ones in its folder have done, by steps: 0 for nothing, 1 for all.
@@ -62,7 +60,6 @@ class TreeFacts:
     native_aot: tuple[str, ...] | None = None
     cxx_bytes: int = 0
     cuda_bytes: int = 0
-    longest_path: int = 0
     unpackable: Mapping[str, str] = field(default_factory=dict)
     foreign_libraries: tuple[str, ...] = ()
     built_share: float = 0.0
@@ -79,7 +76,6 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         native_aot=_native_aot(root),
         cxx_bytes=cxx_bytes,
         cuda_bytes=cuda_bytes,
-        longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
         unpackable=_find_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         built_share=_built_share(plan),
@@ -199,23 +195,3 @@ def _native_aot(root: Path) -> tuple[str, ...] | None:
     texts = (read_beginning(root / name, _SCRIPT) for name in table["declarations"])
     found = next((match for text in texts if (match := assigned.search(text))), None)
     return tuple(re.findall(r"\bsm_\d+[af]?\b", found[1])) if found else ()
-
-
-def _longest_path(plan: Plan) -> int:
-    """Characters of the longest path of a file in the staged copy or of an object file in the build folder."""
-    root, folders = str(plan.tree.root), plan.folders
-    build = (
-        folders.build.relative_to(folders.root)
-        if folders.build.is_relative_to(folders.root)
-        else Path("build")
-    )
-    objects = len(str(build)) + 1 + len(_OBJECT_FOLDER) + len(".obj")
-    longest = 0
-    for folder, below, names in os.walk(root):
-        below[:] = [name for name in below if name not in _NOT_STAGED]
-        place = len(folder) - len(root)
-        for name in names:
-            length = place + len(name)
-            compiled = name.endswith((*_CXX, *_CUDA))
-            longest = max(longest, length + len("source/"), length + objects if compiled else 0)
-    return longest

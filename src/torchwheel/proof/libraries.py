@@ -97,8 +97,6 @@ def check_libraries(subject: Subject) -> Check:
     loaded = (file for file in files.values() if file.path in reached)
     newer = [problem for file in loaded for problem in _find_newer(subject, file, files, _CXX_SERIES)]
     notes += newer[:1]
-    others = [file for file in files.values() if file.path not in reached]
-    notes += _describe_unreached(subject, others, files, places)
     figures = {place.name.lower(): sorted(found[place]) for place in Place}
     return Check("libraries", said, tuple(problems), figures, notes=tuple(notes))
 
@@ -252,23 +250,6 @@ def _missing_problem(subject: Subject, lookups: Sequence[Lookup]) -> Problem:
         folders=folders or "no folder of its own",
         **({"found": join_items(inside)} if inside else {}),
     )
-
-
-def _describe_unreached(
-    subject: Subject, others: Sequence[LoadedFile], files: Mapping[str, LoadedFile], places: _Places
-) -> Iterator[Problem]:
-    """Yield a note of what only libraries need that no module reaches."""
-    own = {posixpath.basename(path) for path in files}
-    needed = {name: file.path for file in others for name in file.linkage.libraries if name not in own}
-    missing = [name for name in sorted(needed) if places.find(name) in (None, *_NOT_PROMISED)]
-    if missing:
-        libraries = sorted({needed[name] for name in missing})
-        yield Problem.of(
-            "library-from-elsewhere/unreached",
-            origin=subject.path,
-            needed=join_items(missing),
-            libraries=join_items(libraries),
-        )
 
 
 @dataclass(frozen=True)

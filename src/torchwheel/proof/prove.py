@@ -23,7 +23,7 @@ def prove_contents(contents: WheelContents, provenance: Mapping[str, Any]) -> It
     yield from check_libraries(Subject(contents, {"plan": provenance}, frozenset())).problems
 
 
-# What installers act upon; an index may refuse a wheel for other fields.
+# What installers act upon; what else is odd, the index says.
 _DECISIVE = frozenset(
     {"metadata-version", "name", "version", "requires-python", "requires-dist", "provides-extra"}
 )
@@ -32,7 +32,7 @@ _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
 
 
 def find_false_fields(contents: WheelContents) -> Iterator[Problem]:
-    """Yield where a field is malformed, or contradicts another one; one in which installers do not look is a note."""
+    """Yield where a field is malformed, or contradicts another one."""
     for field, detail in (
         *_find_malformed(contents),
         *_find_wheel_faults(contents),
@@ -41,38 +41,26 @@ def find_false_fields(contents: WheelContents) -> Iterator[Problem]:
         yield Problem.of("field-not-valid", origin=contents.path, field=field, detail=detail)
 
 
-def find_odd_fields(contents: WheelContents) -> Iterator[Problem]:
-    """Yield the malformed fields that no installer looks into."""
-    for field, detail in _validate(contents):
-        if field not in _DECISIVE:
-            yield Problem.of(
-                "field-not-valid/odd", origin=contents.path, field=f"METADATA's {field}", detail=detail
-            )
-
-
-def _validate(contents: WheelContents) -> Iterator[tuple[str, str]]:
+def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
     """Yield the fields that packaging refuses, each with why.
 
     Source: https://packaging.python.org/specifications/core-metadata/
     """
     raw, unparsed = parse_email(contents.metadata.raw)
     # An unknown field is another tool's, or a newer one.
-    yield from ((name, "it occurs twice, or is malformed") for name in unparsed if name in _DECISIVE)
+    yield from (
+        (f"METADATA's {name}", "it occurs twice, or is malformed") for name in unparsed if name in _DECISIVE
+    )
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
         for error in group.exceptions:
             # Older backends write fields of a newer version.
-            if isinstance(error, InvalidMetadata) and "introduced in metadata version" not in str(error):
-                yield error.field, str(error)
+            is_newer = "introduced in metadata version" in str(error)
+            if isinstance(error, InvalidMetadata) and error.field in _DECISIVE and not is_newer:
+                yield f"METADATA's {error.field}", str(error)
     except RecursionError:
-        yield "requires-dist", "it is nested too deeply"
-
-
-def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
-    for field, detail in _validate(contents):
-        if field in _DECISIVE:
-            yield f"METADATA's {field}", detail
+        yield "METADATA's requires-dist", "it is nested too deeply"
     for requirement in parse_requirements(contents.metadata.requires_dist).values():
         if requirement.url:
             yield (

@@ -17,7 +17,7 @@ from torchwheel.hardware.runs_on import judge_code
 from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.module_checks import planned_modules, verify_extension_contents
 from torchwheel.proof.outcome import Check, Subject, not_tried
-from torchwheel.proof.prove import find_false_fields, find_odd_fields
+from torchwheel.proof.prove import find_false_fields
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
@@ -66,9 +66,7 @@ def check_names(subject: Subject) -> Check:
     unread = _amd_parts(contents)
     said += f"; {join_items(unread)} of its label could not be checked" if unread else ""
     figures = {"device_code": list(code.labels) if code else []}
-    return Check(
-        "names", said, tuple(problems), figures, tried=not unread, notes=tuple(find_odd_fields(contents))
-    )
+    return Check("names", said, tuple(problems), figures, tried=not unread)
 
 
 def _find_differences(contents: WheelContents) -> Iterator[Problem]:

@@ -116,8 +116,7 @@ def test_what_no_module_loads_is_optional(tmp_path: Path, checked: Checked) -> N
     plain = needing(tmp_path / "plain")
     optional = needing(tmp_path, "libhipblas.so.3", "libcudnn.so.9", init="")
     found = check(tmp_path, checked, {MODULE: plain, "kernels/libkernels_rocm70.so": optional}, requires=())
-    assert (ids(found), [note.id for note in found.notes]) == ([], ["library-from-elsewhere"])
-    assert "libhipblas.so.3" in found.notes[0].what
+    assert (ids(found), found.notes) == ([], ())
 
 
 def test_no_verdict_depends_on_this_machine(
@@ -139,8 +138,7 @@ def test_a_module_for_one_python_beside_those_for_all(tmp_path: Path, checked: C
     module, tag = needing(tmp_path / "plain"), "cp310-abi3-manylinux_2_28_x86_64"
     part = {MODULE: needing(tmp_path, "libnuma.so.1")}
     both = check(tmp_path, checked, {**part, "other/_C.abi3.so": module}, tag=tag, requires=())
-    notes = ["module-for-one-python", "library-from-elsewhere"]
-    assert (ids(both), [note.id for note in both.notes]) == ([], notes)
+    assert (ids(both), [note.id for note in both.notes]) == ([], ["module-for-one-python"])
     alone = check(tmp_path, checked, part, tag=tag, requires=())
     assert ids(alone) == ["tag-not-proved", "library-not-found"]
 

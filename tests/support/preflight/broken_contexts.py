@@ -68,12 +68,6 @@ PAIRS = {
         ),
         lambda: context(environment={"CXXFLAGS": "-O2"}),
     ),
-    "two-linker-scripts": Pair(
-        lambda: context(
-            {"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1 -Wl,-T/opt/own.ld"}
-        ),
-        lambda: context({"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1"}),
-    ),
     "gpu-not-on-platform": Pair(
         lambda: context({"target": "gb10"}, toolkits=(toolkit("13.0"),)),
         lambda: context(
@@ -238,11 +232,7 @@ PAIRS = {
         ),
     ),
     "native-aot-kernels-missing": Pair(
-        lambda: context(
-            python="3.11.7",
-            facts={"tools": {"zip": NOT_INSTALLED}},
-            tree_facts=TreeFacts(native_aot=("sm_120",)),
-        ),
+        lambda: context(tree_facts=TreeFacts(native_aot=("sm_120",))),
         lambda: context({"env.TORCH_NATIVE_AOT": "0"}, tree_facts=TreeFacts(native_aot=("sm_120",))),
     ),
     "variables-add-architectures": Pair(

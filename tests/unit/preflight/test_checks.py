@@ -18,7 +18,6 @@ from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.registry import Passed, Unknown, Violation, read_rules
 from torchwheel.preflight.report import check_plan
-from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import read_messages
 
@@ -345,9 +344,10 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
 
 
 def test_the_first_path_that_windows_refuses_has_260_characters() -> None:
-    def judged(longest: int) -> object:
-        made = context(**WINDOWS, tree_facts=TreeFacts(longest_path=longest))
-        return CHECKS["path-too-long"](made)
+    def judged(longer: int) -> object:
+        return CHECKS["path-too-long"](
+            context(**{**WINDOWS, "facts": {"build_folder": "C:\\" + "b" * longer}})
+        )
 
     far = judged(1000)
     assert isinstance(far, Violation)

@@ -21,8 +21,8 @@ def planned(config: Mapping[str, str] | None = None) -> Plan:
     return context({"jobs": "2", "target": "cpu", **(config or {})}, toolkits=(toolkit("12.8"),)).plan
 
 
-def taken(plan: Plan, *earlier: BuildRecord) -> Effort:
-    found = estimate_effort(plan, PYTORCH, earlier)
+def taken(plan: Plan, last: BuildRecord | None = None) -> Effort:
+    found = estimate_effort(plan, PYTORCH, last)
     assert found is not None
     return found
 
@@ -30,14 +30,13 @@ def taken(plan: Plan, *earlier: BuildRecord) -> Effort:
 def record(
     plan: Plan,
     *,
-    folder: str = "",
     state: str = "done",
     total: int = 4,
     left: float | None = None,
     **steps: float,
 ) -> BuildRecord:
     """A build of a plan's tree that took a minute, with its steps' seconds."""
-    build = Build("torch.whl", str(plan.tree.root), "/stage", folder or str(plan.folders.build), "/log", 2)
+    build = Build("torch.whl", str(plan.tree.root), "/stage", str(plan.folders.build), "/log", 2)
     made = tuple(
         TimedStep(f"{name.replace('_', '.')}.o", name, 0.0, seconds) for name, seconds in steps.items()
     )
@@ -102,32 +101,6 @@ def test_what_is_left_is_told_by_the_build_itself_not_by_what_was_made() -> None
     )
     untold = record(plan, state="interrupted", total=4, a_cpp=60.0, b_cpp=60.0)
     assert taken(plan, untold) == taken(plan)
-
-
-def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() -> None:
-    plan, cuda = planned(), planned({"target": "h100"})
-    without = record(plan, folder="/another", a_cpp=HOUR, b_cpp=HOUR)
-    found = taken(plan, without)
-    assert (found.span, found.basis) == (
-        "30 min to 3 h",
-        "2 steps of torch.whl, an earlier build of this tree, took 2 h 0 min together here",
-    )
-    assert taken(cuda, without) == taken(cuda)
-    assert taken(cuda, record(cuda, folder="/another", a_cu=HOUR, b_cpp=HOUR)).basis == found.basis
-
-
-def test_what_says_nothing_of_this_build_is_not_what_it_rests_on() -> None:
-    plan = planned()
-    failed = record(plan, folder="/another", state="failed", a_cpp=HOUR)
-    hits = BuildRecord(
-        failed.build, "done", 0.0, 60.0, 1, 1, steps=(TimedStep("a.o", "a.cpp", 0.0, 1.0, hit=True),)
-    )
-    other = record(planned(), folder="/another", a_cpp=HOUR)
-    other = BuildRecord(
-        Build("x", "/other/tree", "", "/f", "", 1), "done", 0.0, 60.0, 1, 1, steps=other.steps
-    )
-    empty = record(plan, state="failed", total=0)
-    assert taken(plan, failed, hits, other, empty) == taken(plan)
 
 
 def test_of_a_tree_that_nothing_is_known_of_nothing_is_said() -> None:

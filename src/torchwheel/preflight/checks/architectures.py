@@ -104,13 +104,8 @@ def has_no_nvcc_bug(context: Context) -> Answer:
         if guarded
         else f"PyTorch leaves out what it crashes on from {bug['guarded-from']} on, and this is {pytorch.version}",
     }
-    # One on either side, because a GPU may be too new for the older one.
-    near = sorted(able, key=lambda version: abs(_release_index(version) - _release_index(release.version)))[
-        :2
-    ]
-    return Violation(
-        values, f"CUDA {' or '.join(sorted(near, key=_release_index))}" if near else "another PyTorch"
-    )
+    near = _nearest_release(release.version, able)
+    return Violation(values, f"CUDA {near}" if near else "another PyTorch")
 
 
 def _nearest_release(version: str, versions: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel.host.compilers import SEARCH_PATHS, command_words
+from torchwheel.host.compilers import SEARCH_PATHS
 from torchwheel.host.machine import marker_environment
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
@@ -39,8 +39,6 @@ from torchwheel.versions import at_least, major_minor, parse_numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
 """Packages that only contain a program, which other rules check."""
-
-_LINKER_SCRIPT = re.compile(r"^(?:-Wl,(?:.{0,1000},)?)?(?:-T|--script)")
 
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
@@ -206,18 +204,6 @@ def keeps_msvc_exceptions(context: Context) -> Answer:
     found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
     variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
     return Violation({"options": ", ".join(found)}, variables) if found else Passed()
-
-
-@checks_machine("two-linker-scripts")
-def one_linker_script(context: Context) -> Answer:
-    """On Arm with CUDA, PyTorch generates a linker script that groups its hot functions."""
-    name = "USE_PRIORITIZED_TEXT_FOR_LD"
-    variable = context.variables.get(name, "").strip().lower() not in ("", "0", "off", "no", "false", "n")
-    if not (context.is_on(name) or variable):
-        return None
-    flags = context.variables.get("LDFLAGS", "")
-    scripts = [word for word in command_words(flags, context.machine.system) if _LINKER_SCRIPT.match(word)]
-    return Violation({"flags": flags}, scripts[0]) if scripts else Passed()
 
 
 @checks_machine("conda-beside-system-compiler")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -77,29 +77,22 @@ def in_release(context: Context) -> Answer:
     return Violation(values, remedy, context.options[lacking[0]].origin)
 
 
-@checks_machine("rocm-not-built")
-def without_rocm(context: Context) -> Answer:
-    return _not_built(context, "USE_ROCM")
-
-
-@checks_machine("xpu-not-built")
-def without_xpu(context: Context) -> Answer:
-    """PyTorch's CMake switches it off where there is no oneAPI, and would go on without."""
-    return _not_built(context, "USE_XPU")
-
-
-def _not_built(context: Context, name: str) -> Answer:
+def _not_taken(context: Context, name: str) -> Answer:
+    """Check an option that a build with torchwheel cannot have."""
     option = context.options.get(name)
     if option is None:
         return None
-    return Violation(origin=option.origin) if option.on else Passed()
+    return Passed() if option.off else Violation({"value": option.text}, origin=option.origin)
 
 
-@checks_machine("install-prefix-not-free")
-def no_prefix(context: Context) -> Answer:
-    """Instructions for plain CMake set the option, but pip installs a wheel."""
-    option = context.options.get("CMAKE_INSTALL_PREFIX")
-    return Passed() if option is None else Violation({"value": option.text}, origin=option.origin)
+# CMake switches XPU off without oneAPI, and would go on. Instructions for plain CMake set the prefix, but pip installs
+# a wheel.
+for _id, _option in (
+    ("rocm-not-built", "USE_ROCM"),
+    ("xpu-not-built", "USE_XPU"),
+    ("install-prefix-not-free", "CMAKE_INSTALL_PREFIX"),
+):
+    checks_machine(_id)(partial(_not_taken, name=_option))
 
 
 @checks_machine("distributed-needs-libuv")

@@ -74,7 +74,7 @@ def _has_attention(context: Context) -> bool:
 def short_enough(context: Context) -> Answer:
     """The length depends on the folder of builds and the name of this one."""
     folder = _windows_folder(context)
-    length = len(folder) + 1 + (context.tree.longest_path or _LONGEST_BELOW)
+    length = len(folder) + 1 + _LONGEST_BELOW
     forbidden = context.host.long_paths is False
     values = {
         "folder": folder,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS, command_words
+from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
     Answer,
@@ -172,17 +172,9 @@ def _taken_for_system_headers(context: Context) -> bool:
     Seen with nvcc 12.4 and glibc 2.41: the headers fail with ``-I``, and compile in /usr/include, the folder of
     Debian's package, or with ``-isystem`` for their folder, which outranks nvcc's own ``-I``.
     """
-    if context.toolkit is None:
-        return False
-    words = [
-        word
-        for name in NVCC_FLAGS
-        for word in command_words(context.variables.get(name, ""), context.machine.system)
-    ]
-    named = {
-        words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
-    }
+    flags = " ".join(context.variables.get(name, "") for name in NVCC_FLAGS)
+    folders = context.toolkit.toolkit.include_dirs if context.toolkit else ()
     return any(
-        folder in named or Path(folder).resolve() in map(Path, _SYSTEM_INCLUDES)
-        for folder in context.toolkit.toolkit.include_dirs
+        ("-isystem" in flags and folder in flags) or Path(folder).resolve() in map(Path, _SYSTEM_INCLUDES)
+        for folder in folders
     )

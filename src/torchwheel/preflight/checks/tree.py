@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
-
-from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -17,9 +12,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.preflight.tree_facts import NATIVE_AOT
 from torchwheel.reporting.terminal import join_items
-from torchwheel.system.paths import exists
 from torchwheel.system.toml import shipped_toml
-from torchwheel.versions import at_least
 
 
 @checks_machine("submodules-at-other-commits")
@@ -63,30 +56,4 @@ def has_all_kernels(context: Context) -> Answer:
     given = {**plan.settings.variables, **plan.settings.defines}
     if any(name in given and given[name].off for name in table["variables"]):
         return Passed()
-    python = plan.host.python.version
-    older = "" if at_least(python, table["python"]) else f", and Python {table['python']}, not {python}"
-    return Violation(
-        {
-            "architectures": join_items(concerned),
-            "zip": ", which is not on PATH" if context.host.tools.get("zip") == NOT_INSTALLED else "",
-            "older": older,
-            "commands": "\n".join(["", *_make_commands(plan)]),
-        }
-    )
-
-
-def _make_commands(plan: Plan) -> Iterator[str]:
-    """Yield the commands that add the kernels to a wheel, to run in its folder."""
-    folders, table = plan.folders, shipped_toml(NATIVE_AOT)
-    environment, link = folders.root / "native-aot", folders.source / "build"
-    programs, wheel = environment / "bin", plan.wheel_name
-    yield shlex.join([f"python{plan.host.python.minor_version}", "-m", "venv", str(environment)])
-    yield shlex.join([str(programs / "pip"), "install", "cmake", *table["packages"], wheel])
-    if link != folders.build and not exists(link):
-        # The script expects the build folder there.
-        yield shlex.join(["ln", "-s", str(folders.build), str(link)])
-    path = f'PATH={shlex.quote(str(programs))}:"$PATH"'
-    arch = f"TORCH_CUDA_ARCH_LIST={shlex.quote(str(plan.architectures))}"
-    script = [str(programs / "python"), str(folders.source / table["script"]), "--wheel", wheel]
-    yield f"{path} {arch} {shlex.join(script)}"
-    yield shlex.join(["torchwheel", "inspect", wheel])
+    return Violation({"architectures": join_items(concerned), "script": table["script"]})
