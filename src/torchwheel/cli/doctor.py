@@ -48,6 +48,6 @@ def run(parsed: argparse.Namespace) -> Answer | int:
         examined = examine_request(request, parsed.host)
     return Answer(
         examined.document(),
-        lambda: render_report(examined, terminal_width(), colour=wants_colour(), sources=parsed.verbose > 0),
+        lambda: render_report(examined, terminal_width(), colour=wants_colour()),
         EXIT_REFUSED if examined.report.errors else 0,
     )

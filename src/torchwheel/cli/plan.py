@@ -14,7 +14,6 @@ from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.registry import read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (
@@ -70,11 +69,9 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         columns, colour = terminal_width(), wants_colour()
         first = found.errors or [one for one in found.findings if one.id in NEEDLESS_BUILD]
-        sources = {rule.id: rule.source for rule in read_rules().values()} if parsed.verbose else {}
         for finding in first:
-            source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
             head = finding.head() if found.errors else "note: "
-            show("\n".join((*finding.lines(columns, head, colour=colour), *source, "")))
+            show("\n".join((*finding.lines(columns, head, colour=colour), "")))
         rest = [one for one in found.findings if one not in first]
         rows = [*(takes.rows if takes else ()), *_list_evidence(rests_on, found.unchecked)]
         show(
@@ -85,7 +82,6 @@ def run(parsed: argparse.Namespace) -> int:
                 explain=parsed.explain,
                 colour=colour,
                 more=rows,
-                sources=sources,
             )
         )
     return EXIT_REFUSED if found.errors else 0

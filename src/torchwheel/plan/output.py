@@ -193,7 +193,6 @@ def render_plan(
     explain: bool = False,
     colour: bool = False,
     more: Iterable[tuple[str, str]] = (),
-    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Render the plan on one page: prose is wrapped, options and variables can be copied."""
     lists: dict[str, Iterable[Setting | Decided]] = {"CMake options": plan.defines}
@@ -207,7 +206,6 @@ def render_plan(
         for one in findings:
             head = one.head(plan.settings.skip_check)
             lines += [f"  {line}" for line in one.lines(columns - 2, head, colour=colour)]
-            lines += [f"      source: {sources[one.id]}"] if sources.get(one.id) else []
     return "\n".join(lines)
 
 

@@ -131,17 +131,14 @@ def _named_toolkit(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit
     return known or assumed_toolkit_at(path, facts.host.platform_tag)
 
 
-def render_report(
-    examined: Examination, columns: int = 80, *, colour: bool = False, sources: bool = False
-) -> str:
+def render_report(examined: Examination, columns: int = 80, *, colour: bool = False) -> str:
     """Render doctor's report: findings in the order of fixing, and what could not be checked."""
     lines, report = list[str](), examined.report
     if examined.wheel:
         lines += [paint(examined.wheel, "heading", colour), ""]
     for finding in report.findings:
         head = "note: " if finding.id in NEEDLESS_BUILD else finding.head(report.skipped)
-        source = [f"    source: {source_of(finding)}"] if sources and source_of(finding) else []
-        lines += [*finding.lines(columns, head, colour=colour), *source, ""]
+        lines += [*finding.lines(columns, head, colour=colour), ""]
     for missing, ids in report.unchecked.items():
         sentence = f"not known: {missing}; so these rules were not checked: {', '.join(ids)}"
         first, *rest = wrap(sentence, columns - 6)

@@ -15,7 +15,6 @@ from places import HOSTS, MINITORCH
 from shipped_data import document_schema
 from torchwheel.cli.main import main
 from torchwheel.host.programs import ask_program
-from torchwheel.preflight.registry import read_rules
 from torchwheel.reporting.errors import EXIT_REFUSED
 
 
@@ -145,11 +144,3 @@ def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
     assert "host-compiler-too-old" not in found["passed"]
     unchecked = {rule: row["missing"] for row in found["unchecked"] for rule in row["rules"]}
     assert unchecked["host-compiler-too-old"] == "the version of the C++ compiler"
-
-
-def test_the_source_of_a_fact_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    source = f"source: {read_rules()['gpu-not-on-platform'].source}"
-    for flags in (["-v"], []):
-        request = (str(MINITORCH), "--target=gb10", "--host", str(HOSTS / "desiree.toml"), *flags)
-        status, text = run(capsys, *request)
-        assert (status, source in text) == (EXIT_REFUSED, bool(flags))

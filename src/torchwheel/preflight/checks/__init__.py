@@ -1,1 +1,1 @@
-"""One function for each rule."""
+"""One function for each rule; what a rule is for stands in ``rules/*.toml``."""

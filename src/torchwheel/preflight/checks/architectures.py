@@ -28,7 +28,6 @@ _DIGITS = re.compile(r"\d+")
 
 @checks_machine("gpu-not-on-platform")
 def in_such_machines(context: Context) -> Answer:
-    """Some GPUs exist only on boards with one kind of processor."""
     if not context.target_gpus:
         return None
     gpu = context.gpu_elsewhere
@@ -44,7 +43,6 @@ def in_such_machines(context: Context) -> Answer:
 
 @checks_machine("cmake-architectures-unread")
 def read_by_pytorch(context: Context) -> Answer:
-    """CMake's variable for architectures is well known, but PyTorch uses its own."""
     code, option = context.plan.architectures, context.options.get(CMAKE_ARCHITECTURES)
     value = option.text if option else context.host.environment.get(CMAKE_ARCHITECTURES, "")
     if code is None or not value:
@@ -58,7 +56,6 @@ def read_by_pytorch(context: Context) -> Answer:
 
 @checks_machine("toolkit-lacks-target")
 def compiles_for_targets(context: Context) -> Answer:
-    """The toolkit compiles these architectures, but they are for another GPU than the target."""
     code, release = require_known(context.plan.architectures), known_cuda(context)
     for gpu in context.target_gpus:
         own = gpu.compute_capability
@@ -82,7 +79,6 @@ def compiles_for_targets(context: Context) -> Answer:
 
 @checks_machine("nvcc-bug")
 def has_no_nvcc_bug(context: Context) -> Answer:
-    """Some nvcc releases are known to fail on a source of PyTorch."""
     release, pytorch = known_cuda(context), known_pytorch(context)
     bug = nvcc_bug(release.version, context.machine.system)
     if bug is None:
@@ -119,7 +115,6 @@ def _release_index(version: str) -> int:
 
 @checks_machine("nvcc-architecture-suspect")
 def compiles_right(context: Context) -> Answer:
-    """Some CUDA releases compile wrong code, or none, for an architecture."""
     code, release = require_known(context.plan.architectures), known_cuda(context)
     for trap in read_traps("nvcc"):
         among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]

@@ -60,7 +60,6 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 @checks_machine("python-not-supported")
 def python_supported(context: Context) -> Answer:
-    """The release's own metadata has the range of Pythons."""
     python, pytorch = context.machine.python.version, known_pytorch(context)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     # Older releases of packaging exclude pre-releases by default, and Python 3.15.0b1 is one.
@@ -72,7 +71,6 @@ def python_supported(context: Context) -> Answer:
 
 @checks_machine("python-newer-than-pytorch")
 def not_newer(context: Context) -> Answer:
-    """A Python newer than the release has a C API unknown to its sources."""
     python, pytorch = context.machine.python.version, known_pytorch(context)
     tried = published_pythons(pytorch, context.machine.platform_tag)
     if not tried:
@@ -87,7 +85,6 @@ def not_newer(context: Context) -> Answer:
 
 @checks_machine("python-breaks-pytorch")
 def python_compiles(context: Context) -> Answer:
-    """Some sources are known not to compile with the C API of a Python."""
     python, pytorch = context.machine.python.version, known_pytorch(context)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
@@ -99,7 +96,6 @@ def python_compiles(context: Context) -> Answer:
 
 @checks_machine("no-python-headers")
 def has_python_headers(context: Context) -> Answer:
-    """CMake's FindPython stops without Python.h."""
     minor = context.machine.python.minor_version
     if require_known(context.host.python_headers, "Python's headers"):
         return Passed()
@@ -109,7 +105,6 @@ def has_python_headers(context: Context) -> Answer:
 
 @checks_machine("build-packages-missing")
 def build_packages(context: Context) -> Answer:
-    """In an environment that torchwheel does not manage, everything must be installed already."""
     if context.managed_environment:
         return None
     if not context.host.packages:
@@ -172,14 +167,12 @@ def skipped_checks(settings: Settings) -> Answer:
 
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
-    """Variables and options can add flags to every call of nvcc."""
     code = require_known(context.plan.architectures)
     return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
 @checks_machine("unused-variable")
 def read_by_somebody(context: Context) -> Answer:
-    """Instructions for building PyTorch repeat names that have no effect."""
     given = _variables_and_options(context)
     rows = [
         row for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"] if row["name"] in given
@@ -208,7 +201,6 @@ def keeps_msvc_exceptions(context: Context) -> Answer:
 
 @checks_machine("conda-beside-system-compiler")
 def one_world(context: Context) -> Answer:
-    """conda's headers and libraries conflict with a compiler that is not conda's."""
     prefix, compiler = context.host.environment.get("CONDA_PREFIX", ""), context.machine.find_compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
@@ -225,7 +217,6 @@ def one_world(context: Context) -> Answer:
 
 @checks_machine("windows-drive-in-wsl")
 def on_a_linux_disk(context: Context) -> Answer:
-    """Windows's folders below /mnt are network folders in WSL."""
     if "WSL_DISTRO_NAME" not in context.host.environment:
         return None
     places = [str(context.plan.tree.root), context.host.build_folder]

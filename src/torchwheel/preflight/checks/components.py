@@ -36,7 +36,6 @@ def machine_limits() -> tuple[Mapping[str, Any], ...]:
 
 @checks_machine("option-not-on-machine")
 def on_machine(context: Context) -> Answer:
-    """Some libraries exist only for some processors."""
     for limit in machine_limits():
         option = context.options.get(limit["option"])
         if option is None or context.machine.machine in limit["machines"]:
@@ -129,13 +128,11 @@ def _installed_cudnn(context: Context) -> Installed:
 
 @checks_machine("no-cudnn")
 def cudnn_enabled(context: Context) -> Answer:
-    """PyTorch builds without it, and only slow training shows it."""
     return None if context.is_on("USE_CUDNN") else _is_there(context)
 
 
 @checks_machine("requested-cudnn-missing")
 def requested_cudnn(context: Context) -> Answer:
-    """The comparison of CMake's cache with the plan would find it too, but hours later."""
     return _is_there(context) if context.is_on("USE_CUDNN") else None
 
 
@@ -162,7 +159,6 @@ def _not_linkable(library: Installed) -> str:
 
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
-    """The build would succeed, and convolutions fail on the GPU."""
     code, found = require_known(context.plan.architectures), _installed_cudnn(context)
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
@@ -186,7 +182,6 @@ def cutlass_found(context: Context) -> Answer:
 
 @checks_machine("cudnn-not-supported")
 def cudnn_version(context: Context) -> Answer:
-    """PyTorch's CMake refuses an old one; a new major version has another API."""
     found = _installed_cudnn(context)
     pytorch = known_pytorch(context)
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
@@ -203,7 +198,6 @@ def cudnn_version(context: Context) -> Answer:
 
 @checks_machine("no-system-nccl")
 def system_nccl(context: Context) -> Answer:
-    """USE_SYSTEM_NCCL needs an installed NCCL."""
     if not context.is_on("USE_SYSTEM_NCCL") or context.is_off("USE_NCCL"):
         return None
     found = require_known(context.host.libraries.get("nccl"), "NCCL")
@@ -226,7 +220,6 @@ def system_nccl_new_enough(context: Context) -> Answer:
 
 @checks_machine("nvshmem-too-old")
 def nvshmem_new_enough(context: Context) -> Answer:
-    """PyTorch's CMake takes any NVSHMEM that it finds, and includes headers that older ones lack."""
     wanted = context.tree.nvshmem
     without = ("USE_NVSHMEM", "USE_DISTRIBUTED", "USE_CUDA")
     if not wanted or context.plan.architectures is None or any(map(context.is_off, without)):

@@ -138,7 +138,6 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
-    """Without a C++ compiler CMake fails at once."""
     compiler, c_compiler = context.machine.find_compiler("cxx"), context.machine.find_compiler("c")
     # PyTorch's setup.py finds Visual Studio by itself: tools/build_pytorch_libs.py.
     if context.windows and context.plan.tree.generation is Generation.SETUP_PY:
@@ -185,7 +184,6 @@ def taken_by_pytorch(context: Context) -> Answer:
 
 @checks_machine("msvc-library-needs-newer-cuda")
 def library_taken_by_nvcc(context: Context) -> Answer:
-    """A flag can silence nvcc's own check, but not the headers'."""
     release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION if context.windows else None

@@ -33,7 +33,6 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(context: Context) -> Answer:
-    """The requested jobs may need more memory than there is."""
     fitting = jobs_for(
         memory_bytes=require_known(context.machine.memory_bytes, "the memory"),
         # Without the cores, because this rule is about memory alone.
@@ -50,7 +49,6 @@ def jobs_fit(context: Context) -> Answer:
 
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
-    """Even a single job of the largest kind may need more memory than there is."""
     memory, code = require_known(context.machine.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures["cxx"], "add swap space"
@@ -72,7 +70,6 @@ def _has_attention(context: Context) -> bool:
 
 @checks_machine("path-too-long")
 def short_enough(context: Context) -> Answer:
-    """The length depends on the folder of builds and the name of this one."""
     folder = _windows_folder(context)
     length = len(folder) + 1 + _LONGEST_BELOW
     forbidden = context.host.long_paths is False
@@ -89,7 +86,6 @@ def short_enough(context: Context) -> Answer:
 
 @checks_machine("path-with-spaces")
 def is_plain_path(context: Context) -> Answer:
-    """User names have spaces and non-ASCII letters more often than programs expect."""
     folder = _windows_folder(context)
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
     found = [kind for kind, there in kinds.items() if there]
@@ -124,7 +120,6 @@ named for one build, and trees built in place."""
 
 @checks_machine("path-breaks-tools")
 def no_special_characters(context: Context) -> Answer:
-    """Every compile command contains this path."""
     folders = context.plan.folders
     special = _SPECIAL["windows" if context.windows else "posix"]
     for folder in map(str, dict.fromkeys(filter(None, (folders.root, folders.source, folders.environment)))):
@@ -146,7 +141,6 @@ def _move(context: Context, folder: str) -> str:
 
 @checks_machine("build-folder-in-checkout")
 def outside_the_tree(context: Context) -> Answer:
-    """The copy would be copied into itself, and build outputs would count as source."""
     root, tree = context.plan.folders.root, context.plan.tree.root
     values = {"folder": str(root.parent), "tree": str(tree)}
     return Violation(values) if context.machine.here and tree in root.parents else Passed()
@@ -154,7 +148,6 @@ def outside_the_tree(context: Context) -> Answer:
 
 @checks_machine("build-folder-not-writable")
 def folders_writable(context: Context) -> Answer:
-    """Better found now than after the preparations."""
     obstacles = context.host.obstacles
     folder = next(iter(obstacles), "")
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
@@ -174,7 +167,6 @@ def cache_usable(context: Context) -> Answer:
 
 @checks_machine("machine-did-not-answer")
 def programs_respond(context: Context) -> Answer:
-    """A program that does not respond may break the build later."""
     toolkit = context.plan.toolkit
     # Other rules say more about these.
     unanswered = context.host.unanswered
@@ -279,7 +271,6 @@ def driver_compiles_ptx(context: Context) -> Answer:
 
 @checks_machine("disk-too-small")
 def fits_on_disk(context: Context) -> Answer:
-    """Estimated from the size of the sources, the architectures, the build type and what is built already."""
     free, tree, count = context.host.free_disk_bytes, context.tree, context.plan.architecture_count
     if free is None or not tree.cxx_bytes:
         return Unknown("the free disk" if free is None else "the size of the sources")

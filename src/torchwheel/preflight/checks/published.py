@@ -82,7 +82,6 @@ def newer_driver(context: Context) -> Answer:
 
 @checks_machine("last-official-build")
 def last_build(context: Context) -> Answer:
-    """Official builds drop GPUs before Turing, and so does CUDA 13."""
     release, best = context.pytorch, last_official_build(context)
     if release is None or best is None or context.plan.architectures is None or not _installs(context):
         return None

@@ -34,7 +34,6 @@ _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 
 @checks_machine("toolkit-not-for-platform")
 def for_platform(context: Context) -> Answer:
-    """NVIDIA drops platforms and adds others."""
     release = known_cuda(context)
     if context.machine.platform_tag in release.platforms:
         return Passed()
@@ -57,7 +56,6 @@ def toolkit_fetched(context: Context) -> Answer:
 
 @checks_machine("toolkit-incomplete")
 def has_all_parts(context: Context) -> Answer:
-    """No part that the tree's CMake files name may be missing."""
     facts = context.toolkit
     if facts is None:
         return _FILES if context.plan.toolkit else None
@@ -78,7 +76,6 @@ def has_all_parts(context: Context) -> Answer:
 
 @checks_machine("nvcc-does-not-work")
 def nvcc_works(context: Context) -> Answer:
-    """An nvcc that does not print its version does not work."""
     toolkit = context.plan.toolkit
     for decided, program in cuda_programs(context.plan, CUDA_COMPILERS):
         if reason := context.host.unanswered.get(program):
@@ -121,7 +118,6 @@ def _known_glibc(context: Context) -> str:
 
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(context: Context) -> Answer:
-    """nvcc needs the C library that it is linked with."""
     release = known_cuda(context)
     values = {"version": release.version, "needed": release.glibc_min}
     if musl := context.machine.musl:
@@ -138,7 +134,6 @@ def glibc_new_enough(context: Context) -> Answer:
 
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
-    """glibc 2.41 and 2.42 added functions that older CUDA headers declare differently."""
     pytorch = context.pytorch
     release, glibc = known_cuda(context), _known_glibc(context)
     own = context.toolkit.glibc_conflict if context.toolkit else None

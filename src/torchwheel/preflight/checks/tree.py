@@ -17,7 +17,6 @@ from torchwheel.system.toml import shipped_toml
 
 @checks_machine("submodules-at-other-commits")
 def recorded_commits(context: Context) -> Answer:
-    """``git checkout`` of another release does not update the submodules."""
     wrong = context.tree.wrong_commits
     if not wrong:
         return Passed() if context.plan.tree.commit is not None else None
@@ -27,7 +26,6 @@ def recorded_commits(context: Context) -> Answer:
 
 @checks_machine("unpackable-files")
 def has_packable_files(context: Context) -> Answer:
-    """Packaging would fail at the first of them, after the compile."""
     found = context.tree.unpackable
     # The bytes of names that are not UTF-8 are escaped.
     names = (name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for name in found)
@@ -37,14 +35,12 @@ def has_packable_files(context: Context) -> Answer:
 
 @checks_machine("foreign-libraries")
 def no_foreign_libraries(context: Context) -> Answer:
-    """They would be packed into the wheel, and verification would refuse it after the whole compile."""
     found, root = context.tree.foreign_libraries, context.plan.tree.root
     return Violation({"files": join_items(found), "tree": str(root)}) if found else Passed()
 
 
 @checks_machine("native-aot-kernels-missing")
 def has_all_kernels(context: Context) -> Answer:
-    """The script reads the wheel's own architectures, and needs torch installed."""
     plan, table = context.plan, shipped_toml(NATIVE_AOT)
     exportable = require_known(context.tree.native_aot)
     built = plan.architectures.architectures if plan.architectures else ()
