@@ -51,7 +51,6 @@ class HostFacts:
     Attributes:
         compilers_known: whether ``host.compilers`` is complete, or unknown.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
-        long_paths: on Windows whether paths may exceed 260 characters.
         ccache_obstacle: why ccache cannot be used, if the build uses it; empty if it can.
         unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
             ``ccache`` -> why.
@@ -72,7 +71,6 @@ class HostFacts:
     environment: Mapping[str, str] = field(default_factory=dict)
     online: bool | None = None
     own_index: bool = False
-    long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
     ccache_obstacle: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +114,6 @@ class ToolkitFacts:
     """An installed toolkit."""
 
     toolkit: Toolkit
-    nvcc_version: str | None = None
     missing: tuple[str, ...] = ()
     limits: HostCompilerLimits | None = None
     glibc_conflict: str | None = None
@@ -150,10 +147,9 @@ def toolkit_parts() -> tuple[Part, ...]:
     )
 
 
-def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFacts:
+def read_toolkit_facts(toolkit: Toolkit) -> ToolkitFacts:
     return ToolkitFacts(
         toolkit=toolkit,
-        nvcc_version=nvcc_version,
         missing=tuple(part.name for part in toolkit_parts() if not _is_there(part, toolkit)),
         limits=header_limits(toolkit),
         glibc_conflict=header_conflict(toolkit),

@@ -29,6 +29,9 @@ _NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
 _WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
+_FORMER_KEYS = frozenset({"header-version", "long-paths", "nvcc-version", "visual-studio"})
+"""Keys of this format that no rule reads any more; files that hold them stay valid."""
+
 # The keys of each table with their TOML type, and for containers the type of their items.
 _Types = Mapping[str, "type | tuple[type, type]"]
 _MACHINE: _Types = {
@@ -45,7 +48,6 @@ _MACHINE: _Types = {
     "driver": str,
     "online": bool,
     "own-index": bool,
-    "long-paths": bool,
     "compilers": (list, dict),
     "other-compilers": (list, dict),
     "toolkits": (list, dict),
@@ -55,7 +57,7 @@ _MACHINE: _Types = {
     "packages": (dict, str),
     "environment": (dict, str),
 }
-_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "online", "own-index",
+_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "online", "own-index",
                  "packages", "python-headers")  # fmt: skip
 _COMPILER: _Types = {
     "language": str,
@@ -76,7 +78,6 @@ _TOOLKIT: _Types = {
     "library": str,
     "origin": str,
     "identity": str,
-    "nvcc-version": str,
     "missing": (list, str),
     "gcc-max": int,
     "clang-max": int,
@@ -116,7 +117,7 @@ class _Reader:
     ) -> dict[str, Any]:
         """Return the valid entries of a table; a missing required key is an empty text."""
         sound = {}
-        for key in sorted(row.keys() - types.keys()):
+        for key in sorted(row.keys() - types.keys() - _FORMER_KEYS):
             self.refuse("malformed-data/unknown-key", entry=entry, value=key, known=", ".join(types))
         for key in (key for key in types if key in row):
             faults = list(_type_faults(key, row[key], types[key]))
@@ -188,7 +189,7 @@ class _Reader:
             Toolkit(**toolkit),
             limits=None if limits == HostCompilerLimits() else limits,
             glibc_conflict=conflict,
-            **{key: found[key] for key in ("nvcc_version", "missing") if key in found},
+            missing=found.get("missing", ()),
         )
 
     def read_gpu(self, row: Mapping[str, Any]) -> NamedGpu:

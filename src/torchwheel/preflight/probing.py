@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import socket
-import sys
 import sysconfig
 import tempfile
 import time
@@ -181,17 +180,3 @@ def _obstacle_by_trial(folder: Path) -> str:
     except OSError as error:
         return f"{folder} takes no new files: {error.strerror}"
     return ""
-
-
-def long_paths() -> bool | None:
-    """Whether Windows permits paths of more than 260 characters; None elsewhere."""
-    if sys.platform != "win32":
-        return None
-    import winreg  # exists on Windows only
-
-    place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
-            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
-    except OSError:
-        return False

@@ -65,7 +65,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
         host=replace(host, compilers=with_versions(host.compilers)),
-        toolkits=tuple(read_toolkit_facts(one, answers.get(one.nvcc or "")) for one in toolkits),
+        toolkits=tuple(map(read_toolkit_facts, toolkits)),
         other_compilers=with_versions(others),
         driver=answers.get(_DRIVER),
         gpus=answers.get(_GPUS),
@@ -83,7 +83,6 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
         own_index=has_another_index(environment),
-        long_paths=probing.long_paths(),
         obstacles={path: why for path, why in obstacles.items() if why},
         ccache_obstacle=answers.get(_CCACHE, ""),
         unanswered=unanswered,

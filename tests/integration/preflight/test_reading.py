@@ -23,7 +23,7 @@ def test_real_toolkit_limits() -> None:
     from torchwheel.toolkit.discover import discover_toolkits
 
     found = discover_toolkits({"PATH": str(Path(nvcc).parent)})[0]
-    limits = read_toolkit_facts(found, None).limits
+    limits = read_toolkit_facts(found).limits
     release = read_toolkits().release(found.version)
     assert limits is not None and release is not None
     assert limits == HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)

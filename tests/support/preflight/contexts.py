@@ -52,7 +52,7 @@ def tree(version: str = "2.9.1", **changes: Any) -> Tree:
 def toolkit(version: str = "12.8", platform: str = "linux_x86_64", **changes: Any) -> ToolkitFacts:
     """An installed toolkit with everything in it."""
     found = replace(assumed_toolkit(version, platform), origin="CUDA_HOME")
-    return replace(ToolkitFacts(found, f"{version}.93"), **changes)
+    return replace(ToolkitFacts(found), **changes)
 
 
 def context(

@@ -52,9 +52,7 @@ def test_what_the_headers_say_of_glibc_comes_back(conflict: str, tmp_path: Path)
 
 
 def test_windows_machine_comes_back_whole(tmp_path: Path) -> None:
-    facts = context(
-        platform="win_amd64", compiler=CL, python="3.13t", facts={"long_paths": False, "online": None}
-    ).host
+    facts = context(platform="win_amd64", compiler=CL, python="3.13t", facts={"online": None}).host
     assert read_back(facts, tmp_path) == elsewhere(facts)
 
 
@@ -107,6 +105,16 @@ def test_windows_spells_one_folder_in_many_ways(value: str) -> None:
 def test_described_hosts_are_as_they_would_be_written(path: Path) -> None:
     facts = read_host_file(path)
     assert host_file_text(facts) == path.read_text(encoding="utf-8")
+
+
+def test_a_file_of_an_earlier_torchwheel_is_read(tmp_path: Path) -> None:
+    facts = context().host
+    text = host_file_text(facts).replace(
+        "[[toolkits]]\n", '[[toolkits]]\nheader-version = "13.0"\nnvcc-version = "13.0.48"\n'
+    )
+    path = tmp_path / "machine.toml"
+    path.write_text(f"long-paths = true\n{text}[visual-studio]\npath = 'C:/VS'\n", encoding="utf-8")
+    assert read_host_file(path) == elsewhere(facts)
 
 
 WRONG = """

@@ -72,15 +72,7 @@ def _has_attention(context: Context) -> bool:
 def short_enough(context: Context) -> Answer:
     folder = _windows_folder(context)
     length = len(folder) + 1 + _LONGEST_BELOW
-    forbidden = context.host.long_paths is False
-    values = {
-        "folder": folder,
-        "length": str(length),
-        "limit": str(_PATH_LIMIT),
-        "windows": ", nor does this Windows: LongPathsEnabled is 0"
-        if forbidden
-        else ", even where Windows itself does",
-    }
+    values = {"folder": folder, "length": str(length), "limit": str(_PATH_LIMIT)}
     return Passed() if length < _PATH_LIMIT else Violation(values, _short_folder(folder))
 
 
