@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -142,46 +139,12 @@ def test_colours(stream: io.StringIO, environment: dict[str, str], expected: boo
     assert paint("it broke", "error", expected) == ("\x1b[1;31mit broke\x1b[0m" if expected else "it broke")
 
 
-@pytest.mark.parametrize(("takes", "expected"), [(1, True), (0, False)])
-def test_a_console_of_windows_is_asked_to_obey_colours(
-    takes: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("variables", "expected"), [({"WT_SESSION": "1"}, True), ({}, False)])
+def test_on_windows_its_terminal_gets_colours(
+    variables: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those before Windows 10 do not, and print the sequences."""
-    asked: list[object] = []
-
-    class Kernel:
-        def __init__(self, name: str) -> None:
-            asked.append(name)
-            self.GetStdHandle = _Function(lambda number: asked.append(number) or 7)
-
-        def GetConsoleMode(self, handle: ctypes.c_void_p, mode: Any) -> int:
-            mode._obj.value = 3
-            return 1
-
-        def SetConsoleMode(self, handle: ctypes.c_void_p, mode: int) -> int:
-            asked.append((handle.value, mode))
-            return takes
-
-    class Console(Screen):
-        def fileno(self) -> int:
-            return 2
-
     monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(ctypes, "WinDLL", Kernel, raising=False)
-    assert wants_colour(Console(), {}) is expected
-    assert asked == ["kernel32", -12, (7, 7)]
-
-
-class _Function:
-    """A function of a library, which knows the type of what it returns."""
-
-    restype: object = None
-
-    def __init__(self, function: Callable[[int], object]) -> None:
-        self._function = function
-
-    def __call__(self, number: int) -> object:
-        return self._function(number)
+    assert wants_colour(Screen(), variables) is expected
 
 
 def test_indentation() -> None:

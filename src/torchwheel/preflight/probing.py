@@ -7,10 +7,8 @@ import re
 import shutil
 import socket
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -167,16 +165,4 @@ def find_obstacle(folder: Path) -> str:
     # Both, because creating a file also requires the right to search its folder.
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"you have no write permission in {existing}"
-    with suppress(OSError):
-        if shutil.disk_usage(existing).total == 0:
-            return _obstacle_by_trial(existing)
-    return ""
-
-
-def _obstacle_by_trial(folder: Path) -> str:
-    """Try to create a folder in a file system that reports no size: /proc refuses even root, a tmpfs nobody."""
-    try:
-        Path(tempfile.mkdtemp(dir=folder)).rmdir()
-    except OSError as error:
-        return f"{folder} takes no new files: {error.strerror}"
     return ""

@@ -420,10 +420,6 @@ def system_problem(error: OSError) -> Problem:
         return Problem.of("no-current-folder")
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if denied and path and (closed := _unreadable_part(Path(path))):
-        # A virtual environment knows the folder of the interpreter that it was made by.
-        python = Path(getattr(sys, "_home", None) or sys.base_prefix)
-        if python in Path(path).parents:
-            return Problem.of("not-readable/python", origin=closed, python=python, reason=error.strerror)
         if variable := _variable_that_names(closed, Path(path)):
             return Problem.of("not-readable/named", origin=variable, path=closed, reason=error.strerror)
         return Problem.of("not-readable", origin=closed, reason=error.strerror)

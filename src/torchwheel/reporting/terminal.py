@@ -5,7 +5,6 @@ The layout consists of plain strings, for tests; words are never broken, because
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
 import json
@@ -33,11 +32,6 @@ _PAINTED = frozenset({"\x1b[0m", *(f"\x1b[{code}m" for code in _CODES.values())}
 _UNSEEN = re.compile(
     r"\x1b\[[\d;]{0,8}m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\ud800-\udfff]"
 )
-
-_VIRTUAL_TERMINAL = 4
-"""ENABLE_VIRTUAL_TERMINAL_PROCESSING. Source: https://learn.microsoft.com/windows/console/setconsolemode"""
-_HANDLES = -10
-"""GetStdHandle counts the standard streams down from here, where programs count up from 0."""
 
 _GAP = 2
 """Columns between two cells."""
@@ -78,18 +72,9 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
     if variables.get("FORCE_COLOR"):
         return True
     chosen = stream or sys.stdout
-    return chosen.isatty() and variables.get("TERM") != "dumb" and _supports_escapes(chosen)
-
-
-def _supports_escapes(terminal: TextIO) -> bool:
-    """Whether a terminal supports escape sequences, after enabling them on a Windows console."""
-    if sys.platform != "win32":
-        return True
-    kernel, mode = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
-    kernel.GetStdHandle.restype = ctypes.c_void_p
-    handle = ctypes.c_void_p(kernel.GetStdHandle(_HANDLES - terminal.fileno()))
-    known = kernel.GetConsoleMode(handle, ctypes.byref(mode))
-    return bool(known and kernel.SetConsoleMode(handle, mode.value | _VIRTUAL_TERMINAL))
+    # The consoles of older Windows print the sequences; its Terminal names itself.
+    obeys = sys.platform != "win32" or "WT_SESSION" in variables
+    return chosen.isatty() and variables.get("TERM") != "dumb" and obeys
 
 
 def escape_controls(text: str) -> str:

@@ -120,15 +120,6 @@ def test_what_may_not_be_read_is_the_folder_that_is_closed(
     assert done.stdout == f"{id} {named.format(closed=tmp_path / 'closed')}\n"
 
 
-def test_a_python_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "_home", str(tmp_path / "bin"), raising=False)
-    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
-    (tmp_path / "bin").mkdir()
-    denied = system_problem(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "bin/Modules")))
-    python, reason = tmp_path / "bin", "Permission denied"
-    assert denied == Problem.of("not-readable/python", origin=tmp_path, python=python, reason=reason)
-
-
 def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is open, and a path that is too long, are refused as what is forbidden, and what is not there."""
     monkeypatch.setattr(sys, "platform", "win32")

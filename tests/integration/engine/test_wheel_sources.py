@@ -270,14 +270,14 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     project = tmp_path / "simple" / "torch"
     wheel = built(asked, project)
     (project / "index.html").write_text(f'<a href="{wheel.name.replace("+", "%2B")}">{wheel.name}</a>')
-    choice = choose_way(asked, (f"file://{tmp_path / 'simple'}",))
+    choice = choose_way(asked, ((tmp_path / "simple").as_uri(),))
     assert choice.way is Way.BUILT_BEFORE
     assert choice.wheel is not None
     assert choice.wheel.read_bytes() == wheel.read_bytes()
     # No other name is taken.
     other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
     (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
-    assert choose_way(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
+    assert choose_way(asked, ((tmp_path / "simple").as_uri(),)).way is Way.BUILD
     nowhere = choose_way(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
 
@@ -343,7 +343,7 @@ def test_an_index_cannot_take_all_memory(
     project.mkdir(parents=True)
     (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
     monkeypatch.setattr(fetch, "_MOST_MEMORY", 64 << 20)
-    place = f"file://{tmp_path / 'simple'}"
+    place = (tmp_path / "simple").as_uri()
     assert choose_way(asked, (place,)).way is Way.BUILD
     assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
     assert f"no wheel came from {place}" in capfd.readouterr().out

@@ -103,10 +103,6 @@ def cache_is_a_file(tmp_path: Path) -> Machine:
     return {}, compilers(tmp_path)
 
 
-def cache_in_no_disk(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "TORCHWHEEL_CACHE_DIR": "/proc/nowhere"}
-
-
 def packages_absent(tmp_path: Path) -> Machine:
     return {"build-env": "current"}, compilers(tmp_path)
 
@@ -126,7 +122,6 @@ BROKEN = {
     nvcc_of_a_variable_absent: "nvcc-does-not-work",
     host_compiler_of_nvcc_absent: "host-compiler-does-not-work",
     cache_is_a_file: "build-folder-not-writable",
-    cache_in_no_disk: "build-folder-not-writable",
     packages_absent: "build-packages-missing",
 }
 
