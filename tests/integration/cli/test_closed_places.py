@@ -54,7 +54,7 @@ def test_a_closed_folder_in_the_usual_places(closed: Path, tmp_path: Path) -> No
     [
         ("CUDA_HOME", "cuda", "not-readable"),
         ("CUDA_HOME", "", "not-readable"),
-        ("TORCHWHEEL_CACHE_DIR", "cache", "not-readable"),
+        ("TORCHWHEEL_CACHE_DIR", "cache", "build-folder-not-writable"),
         ("TORCHWHEEL_CONFIG_DIR", "config", "not-readable"),
         ("CC", "bin/cc", "no-host-compiler"),
     ],
