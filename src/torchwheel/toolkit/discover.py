@@ -66,8 +66,7 @@ def find_candidates(
     if settings.cuda_path is not None:
         origin = settings.entries["cuda-path"].origin
         if host.here:
-            named = read_toolkit(Path(settings.cuda_path), origin)
-            named = named or toolkit_at(settings.cuda_path, origin, discover_toolkits(environment))
+            named: Toolkit | None = toolkit_at(settings.cuda_path, origin)
         elif (named := assumed_toolkit_at(settings.cuda_path, host.platform_tag)) is None:
             values = {"root": settings.cuda_path, "platform": host.platform_tag}
             raise refusal("unknown-toolkit-version", origin=origin, **values)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 SONAME = "libcuda.so.1"
 """The driver's own library, which a program linked with the stub loads when it starts."""
@@ -25,29 +24,18 @@ _RENAMED = re.compile(
     re.MULTILINE,
 )
 
-_HEADER_SIZE = 64
-_SECTION_SIZE = 64
+_HEADER_SIZE = _SECTION_SIZE = 64
 _SYMBOL_SIZE = 24
+_HEADER = "<16sHHIQQQIHHHHHH"
+_IDENTITY = b"\x7fELF\x02\x01\x01"
+"""64 bits, little-endian."""
 _SHARED_OBJECT = 3
-_CURRENT = 1
-_LITTLE_ENDIAN_64 = b"\x7fELF\x02\x01\x01" + bytes(9)
 _GLOBAL_FUNCTION = 0x12
 # A symbol in section 0 would be undefined.
-_TEXT_INDEX = 1
+_TEXT_INDEX, _STRINGS_INDEX = 1, 3
 _DT_NULL, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME = 0, 5, 6, 10, 11, 14
 _PROGBITS, _STRTAB, _DYNAMIC, _DYNSYM = 1, 3, 6, 11
 _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
-
-
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    kind: int
-    flags: int
-    data: bytes
-    link: int = 0
-    info: int = 0
-    entry_size: int = 0
 
 
 def driver_functions(header: str) -> frozenset[str]:
@@ -61,73 +49,34 @@ def driver_functions(header: str) -> frozenset[str]:
 
 
 def stub_library(functions: Iterable[str], machine: str) -> bytes:
+    """Build the file: header, the sections' data, then the section table, which begins with an empty entry."""
     names = sorted(set(functions))
-    strings, offsets = _string_table([SONAME, *names])
+    strings, offsets = bytearray(1), {}
+    # One table holds the names of symbols and of sections.
+    for text in (SONAME, ".text", ".dynsym", ".dynstr", ".dynamic", *names):
+        offsets[text] = len(strings)
+        strings += text.encode() + b"\0"
     symbols = bytes(_SYMBOL_SIZE) + b"".join(
         struct.pack("<IBBHQQ", offsets[name], _GLOBAL_FUNCTION, 0, _TEXT_INDEX, 0, 0) for name in names
     )
-    dynamic = _dynamic_table({_DT_SONAME: offsets[SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE})
-    return _elf_file(
-        [
-            _Section(".text", _PROGBITS, _ALLOC | _EXECUTE, b"\0" * 16),
-            _Section(".dynsym", _DYNSYM, _ALLOC, symbols, link=3, info=1, entry_size=_SYMBOL_SIZE),
-            _Section(".dynstr", _STRTAB, _ALLOC, strings),
-            _Section(".dynamic", _DYNAMIC, _ALLOC | _WRITE, dynamic, link=3, entry_size=16),
-        ],
-        MACHINES[machine],
+    # Linkers find tables by section; a library that is never loaded has addresses 0.
+    tags = {_DT_SONAME: offsets[SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE}
+    tags |= dict.fromkeys((_DT_STRTAB, _DT_SYMTAB, _DT_NULL), 0)
+    dynamic = b"".join(struct.pack("<QQ", tag, value) for tag, value in tags.items())
+    # Name, type, flags, data, and the table's links: section, first global symbol, size of an entry.
+    sections = (
+        (".text", _PROGBITS, _ALLOC | _EXECUTE, bytes(16), 0, 0, 0),
+        (".dynsym", _DYNSYM, _ALLOC, symbols, _STRINGS_INDEX, 1, _SYMBOL_SIZE),
+        (".dynstr", _STRTAB, _ALLOC, bytes(strings), 0, 0, 0),
+        (".dynamic", _DYNAMIC, _ALLOC | _WRITE, dynamic, _STRINGS_INDEX, 0, 16),
     )
-
-
-def _dynamic_table(entries: dict[int, int]) -> bytes:
-    """Build the dynamic table. Linkers find tables by section; a library that is never loaded has addresses 0."""
-    every = {**entries, _DT_STRTAB: 0, _DT_SYMTAB: 0, _DT_NULL: 0}
-    return b"".join(struct.pack("<QQ", tag, value) for tag, value in every.items())
-
-
-def _string_table(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
-    data, offsets = bytearray(1), {}
-    for text in texts:
-        offsets[text] = len(data)
-        data += text.encode() + b"\0"
-    return bytes(data), offsets
-
-
-def _elf_file(sections: list[_Section], machine: int) -> bytes:
-    """Build the file: header, the sections' data, then the section table, which begins with an empty entry."""
-    names, offsets = _string_table([*(section.name for section in sections), ".shstrtab"])
-    every = [*sections, _Section(".shstrtab", _STRTAB, 0, names)]
     body, table = b"", bytes(_SECTION_SIZE)
-    for section in every:
+    for name, kind, flags, data, link, info, size in sections:
         place = _HEADER_SIZE + len(body)
-        address = place if section.flags & _ALLOC else 0
-        table += struct.pack(
-            "<IIQQQQIIQQ",
-            offsets[section.name],
-            section.kind,
-            section.flags,
-            address,
-            place,
-            len(section.data),
-            section.link,
-            section.info,
-            8,
-            section.entry_size,
-        )
-        body += section.data + bytes(-len(section.data) % 8)
-    header = _LITTLE_ENDIAN_64 + struct.pack(
-        "<HHIQQQIHHHHHH",
-        _SHARED_OBJECT,
-        machine,
-        _CURRENT,
-        0,
-        0,
-        _HEADER_SIZE + len(body),
-        0,
-        _HEADER_SIZE,
-        0,
-        0,
-        _SECTION_SIZE,
-        len(every) + 1,
-        len(every),
-    )
+        entry = (offsets[name], kind, flags, place, place, len(data), link, info, 8, size)
+        table += struct.pack("<IIQQQQIIQQ", *entry)
+        body += data + bytes(-len(data) % 8)
+    sizes = (_HEADER_SIZE, 0, 0, _SECTION_SIZE, len(sections) + 1, _STRINGS_INDEX)
+    kind_of_file = (_IDENTITY, _SHARED_OBJECT, MACHINES[machine], 1)
+    header = struct.pack(_HEADER, *kind_of_file, 0, 0, _HEADER_SIZE + len(body), 0, *sizes)
     return header + body + table

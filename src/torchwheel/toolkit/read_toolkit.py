@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -41,19 +41,15 @@ _VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
 _WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
 
 
-def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequence[Toolkit] = ()) -> Toolkit:
-    """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known.
-
-    Args:
-        elsewhere: toolkits to suggest if there is none in ``path``.
-    """
+def toolkit_at(path: str | os.PathLike[str], origin: str = "") -> Toolkit:
+    """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known."""
     root = Path(path)
     if toolkit := read_toolkit(root, origin):
         return toolkit
     if is_closed(root):
         raise refusal("not-readable/named", origin=origin, path=root, reason=os.strerror(errno.EACCES))
     key = "not-a-toolkit" if is_dir(root) else "not-a-toolkit/missing"
-    raise refusal(key, origin=origin, root=root, advice=_suggest_folder(root, elsewhere))
+    raise refusal(key, origin=origin, root=root)
 
 
 def read_toolkit(root: Path, origin: str) -> Toolkit | None:
@@ -160,17 +156,6 @@ def _native_targets(root: Path) -> tuple[Path, ...]:
     machine = os.uname().machine if hasattr(os, "uname") else ""
     targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
     return tuple(target for target in targets if is_dir(target))
-
-
-def _suggest_folder(root: Path, elsewhere: Sequence[Toolkit]) -> str:
-    # People name bin or bin/nvcc almost as often as the folder above.
-    for parent in (root.parent, root.parent.parent):
-        if (toolkit := read_toolkit(parent, "")) and toolkit.nvcc:
-            return f"name the toolkit's folder, {parent}"
-    if elsewhere:
-        found = ", ".join(f"{toolkit.root} ({toolkit.version})" for toolkit in elsewhere)
-        return f"name a folder that holds one; found on this machine: {found}"
-    return "name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"
 
 
 def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str] | None = None) -> Toolkit:
