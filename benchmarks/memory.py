@@ -33,11 +33,11 @@ SOURCES = (
 
 @contextmanager
 def limited() -> Iterator[Path]:
-    """A control group of the first version with the limit."""
-    group = Path("/sys/fs/cgroup/memory/torchwheel-benchmark")
+    """A control group with the limit."""
+    group = Path("/sys/fs/cgroup/torchwheel-benchmark")
     group.mkdir()
     try:
-        (group / "memory.limit_in_bytes").write_text(str(LIMIT_MIB << 20))
+        (group / "memory.max").write_text(str(LIMIT_MIB << 20))
         yield group
     finally:
         group.rmdir()

@@ -37,7 +37,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="places",
-        help="a site that `torchwheel index` made, or a folder or index with wheels that torchwheel built "
+        help="a site that `torchwheel index` made, or a folder with wheels that torchwheel built "
         "before; may be repeated. Without a source tree, PATH is what to get: torch (default), or 'my-ops==1.2'",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say which wheel it would be, and why")

@@ -126,7 +126,7 @@ def build_wheel(
         # Install packages first, so that they are older than the objects compiled with them.
         backend = tree_backend(plan, request.environment).with_requirements(kind)
         prepare_cmake_run(plan)
-        cache = _compiler_cache(plan, report)
+        cache = _compiler_cache(plan)
         with build_session(_describe_build(plan), read, plan.folders.cache, cache) as session:
             built = _inner_wheel(backend, metadata_directory, kind, session)
             new = (*new, *ignored_but_packed(plan, built))
@@ -148,23 +148,23 @@ def build_wheel(
 
 def _look_up(
     plan: Plan,
-    key: Callable[[], store.WheelKey | None],
+    key: Callable[[], str | None],
     read: BuildInputs,
     prepared: bytes | None,
 ) -> Path | None:
     """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
     with invalidate_unseen_changes(read):
-        stored = store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
+        stored = store.lookup(plan.folders.cache, key(), plan.wheel_name)
     if stored is None or prepared is None:
         return stored
     with open_wheel(stored) as archive:
         same = bytes(read_metadata_text(archive, "METADATA")) == prepared
     if not same:
-        _log.info("wheel store: cache miss; changed since the last build here: the prepared metadata")
+        _log.info("wheel store: cache miss; the prepared metadata has changed")
     return stored if same else None
 
 
-def _put_into_store(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path:
+def _put_into_store(plan: Plan, wheel: Path, key: str | None) -> Path:
     """Put a finished wheel into the wheel store; a failure is ignored, and the wheel stays in its folder."""
     if key is not None:
         with suppress(OSError):
@@ -227,7 +227,7 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _make_empty(plan.folders.root / "wheel")
         try:
-            cache = _compiler_cache(plan, report)
+            cache = _compiler_cache(plan)
             with invalidate_unseen_changes(read), cache.running(_without_defaults(backend, cache)) as whole:
                 replace(backend, environment=whole).call(
                     "build_wheel",
@@ -316,12 +316,11 @@ def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
             say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
-def _compiler_cache(plan: Plan, report: Report) -> CompilerCache:
+def _compiler_cache(plan: Plan) -> CompilerCache:
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
     }
-    unusable = any(finding.id == "compiler-cache-left-out" for finding in report.findings)
-    return CompilerCache(None if unusable else plan.compiler_cache, defaults, plan.folders.root)
+    return CompilerCache(plan.compiler_cache, defaults, plan.folders.root)
 
 
 def _without_defaults(backend: TreeBackend, cache: CompilerCache) -> dict[str, str]:

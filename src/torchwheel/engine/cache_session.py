@@ -114,7 +114,7 @@ def _use_ccache(
 ) -> Iterator[dict[str, str]]:
     settings: dict[str, tuple[str, str]] = {}
     with suppress(NoAnswer):
-        settings, _ = read_ccache_settings(environment)
+        settings = read_ccache_settings(environment)
     in_files = {key for key, (origin, _) in settings.items() if origin not in ("environment", "default")}
     unset = {name: value for name, value in ours.items() if CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG

@@ -1,34 +1,24 @@
-"""Fetch a wheel with pip, limited in time and memory: from the official index, or from a place that the user names."""
+"""Fetch a wheel: from a place that the user names, or with pip, limited in memory, from the official index."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-
-from packaging.utils import parse_wheel_filename
 
 from torchwheel.engine import store
 from torchwheel.engine.failure import last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.host.installer_settings import pip_variables_for_one_place
-from torchwheel.index.catalogue import SiteWheel, path_of
+from torchwheel.index.catalogue import path_of
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.plan.build_plan import Plan
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import say
 from torchwheel.system.files import folder_beside
 from torchwheel.system.paths import is_file
 
-_BRIEFLY = ("--retries", "1", "--timeout", "15")
-"""One retry, and seconds without data. Source: pip's help."""
-
 _LOG = "get.log"
-_MOST_SECONDS = 30 * 60
-"""Limit for a slow index. The alternative is a build, which takes hours."""
-
 _MOST_MEMORY = 2 << 30
 """pip reads a whole page of an index, and uses several times its size."""
 
@@ -51,69 +41,31 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
 
-def candidate_wheels(
-    plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]
-) -> Iterator[Path]:
-    """Yield wheels with a plan's wheel name: from the wheel store, then from folders and indexes in turn."""
+def candidate_wheels(plan: Plan, places: Iterable[Path | str]) -> Iterator[Path]:
+    """Yield wheels with a plan's wheel name: from the wheel store, then from folders and sites in turn."""
     yield from store.find_by_name(plan.folders.cache, plan.wheel_name)
     for place in places:
         if isinstance(place, Path):
             for wheel in (place / plan.wheel_name, place / path_of(plan.wheel_name)):
                 if is_file(wheel):
                     yield wheel
-            continue
-        listed = None
-        # Another index may answer anything where a site has its list.
-        with suppress(TorchwheelError):
-            listed = read_site(place) if place.startswith(("http://", "https://")) else None
-        if listed is not None:
-            yield from _of_site(plan, place, listed)
-            continue
-        index = mask(place)
-        say(f"looking for {plan.distribution} {plan.version} in {index}")
-        # Few retries, because a build is the alternative; pip tries six times, and PIP_DEFAULT_TIMEOUT may be minutes.
-        requirement = f"{plan.distribution}=={plan.version}"
-        options = (requirement, "--index-url", place, *_only_tags(plan.wheel_name), *_BRIEFLY)
-        # Otherwise pip would also use its configured indexes, and choose the wheel with the highest build tag.
-        alone = pip_variables_for_one_place(environment, place)
-        try:
-            folder = plan.folders.cache / "downloads"
-            wheel = fetch_wheel(plan.folders.cache, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
-        except (TorchwheelError, OSError) as refusal:
-            why = (
-                refusal
-                if isinstance(refusal, OSError)
-                else f"what pip says is in {plan.folders.cache / _LOG}"
-            )
-            say(f"no wheel came from {index}: {why}")
-            continue
-        if wheel.name == plan.wheel_name:
-            yield wheel
         else:
-            say(f"pip returned {wheel.name}, not {plan.wheel_name}")
+            yield from _of_site(plan, place)
 
 
-def _of_site(plan: Plan, place: str, listed: Iterable[SiteWheel]) -> Iterator[Path]:
+def _of_site(plan: Plan, place: str) -> Iterator[Path]:
     """The wheel of a site that has the name, in torchwheel's cache."""
-    for one in listed:
-        if one.file.name == plan.wheel_name:
+    try:
+        if (listed := read_site(place)) is None:
+            raise refusal("not-a-site", origin=place)
+        for one in (one for one in listed if one.file.name == plan.wheel_name):
             folder = plan.folders.cache / "downloads"
-            try:
-                with fetched_wheel(place, one.file, folder) as wheel:
-                    yield wheel.replace(folder / wheel.name)
-            except TorchwheelError as refusal:
-                say(f"no wheel came from {mask(place)}: {refusal.problems[0].what}")
+            with fetched_wheel(place, one.file, folder) as wheel:
+                yield wheel.replace(folder / wheel.name)
             return
-    say(f"{mask(place)} has no {plan.wheel_name}")
-
-
-def _only_tags(wheel_name: str) -> Iterator[str]:
-    """Yield pip's options that admit only wheels with the same tags, because it would choose the most specific one."""
-    tags = parse_wheel_filename(wheel_name)[3]
-    for tag in sorted(tags, key=str):
-        yield from ("--platform", tag.platform, "--abi", tag.abi)
-    interpreter = next(iter(tags)).interpreter
-    yield from ("--implementation", interpreter[:2], "--python-version", interpreter[2:])
+        say(f"{mask(place)} has no {plan.wheel_name}")
+    except TorchwheelError as failure:
+        say(f"no wheel came from {mask(place)}: {failure.problems[0].what}")
 
 
 def fetch_wheel(
@@ -122,9 +74,6 @@ def fetch_wheel(
     folder: Path,
     environment: Mapping[str, str],
     check: Callable[[Path], None] = lambda _wheel: None,
-    *,
-    quietly: bool = False,
-    limit: float | None = None,
 ) -> Path:
     """Download a wheel with pip, without its dependencies.
 
@@ -146,8 +95,6 @@ def fetch_wheel(
                 # A warning that is an error for the user's programs would end older releases of pip.
                 environment={**environment, "PYTHONWARNINGS": ""},
                 log=log,
-                show=(lambda _line: b"") if quietly else None,
-                limit=limit,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(_not_fetched(arguments, log, failure.start)) from failure

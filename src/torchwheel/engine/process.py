@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from torchwheel.host.programs import end_tree, longest_running, on_path
+from torchwheel.host.programs import end_tree, on_path
 from torchwheel.reporting.masking import mask, mask_line
-from torchwheel.reporting.terminal import count_noun, forward
+from torchwheel.reporting.terminal import forward
 from torchwheel.system import supervisor as _supervisor
 from torchwheel.system.files import open_log
 from torchwheel.system.locks import record_session
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
-_SECONDS_IN_MINUTE = 60
-_STALL_MINUTES = 15
 # The supervisor sends SIGTERM, and SIGKILL after GRACE_SECONDS.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
@@ -48,35 +46,6 @@ class ProcessFailed(Exception):
         self.code = code
         self.log = log
         self.start = start
-
-
-@contextmanager
-def _stall_watch(leader: int, say: Callable[[bytes], None]) -> Iterator[threading.Event]:
-    """Warn if the yielded event is not set for :data:`_STALL_MINUTES`, and again after twice as many.
-
-    Nothing is ended, because one file may take long and only the user knows what is too long.
-    """
-    moved, over = threading.Event(), threading.Event()
-
-    def warn_when_silent() -> None:
-        silent, due = 0, _STALL_MINUTES
-        while not over.is_set():
-            if moved.wait((due - silent) * _SECONDS_IN_MINUTE):
-                moved.clear()
-                silent, due = 0, _STALL_MINUTES
-                continue
-            silent, due = due, 2 * due
-            since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
-            say(f"torchwheel: no progress for {count_noun(silent, 'minute')}, since {since}\n".encode())
-            for one in longest_running(leader):
-                say(f"    {one}\n".encode())
-
-    threading.Thread(target=warn_when_silent, daemon=True).start()
-    try:
-        yield moved
-    finally:
-        over.set()
-        moved.set()
 
 
 def _format_timestamp() -> bytes:
@@ -194,11 +163,9 @@ def run_streaming(
                 start_process(command, folder, environment) as process,
                 _time_limit(process, limit),
                 follow(process.pid) if follow else nullcontext(forward) as say,
-                _stall_watch(process.pid, say) as moved,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
-                    moved.set()
                     masked = mask_line(line)
                     record.write(_format_timestamp() + masked)
                     say(show(masked) if show else masked)

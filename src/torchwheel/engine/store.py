@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +23,6 @@ from torchwheel.system.files import (
     atomic_write,
     file_sha256,
     read_beginning,
-    read_state,
     remove_tree,
     replace_path,
 )
@@ -33,22 +31,17 @@ from torchwheel.versions import installed_versions
 
 _log = logging.getLogger(__name__)
 
-_PARTS = "key.json"
 _DIGEST = "sha256.txt"
 """Written last, so an entry without it is incomplete."""
 _BUILT_IN = "built-in.txt"
 
 
-WheelKey = Mapping[str, str]
-"""Digests of the inputs of a finished wheel, by their names."""
-
-
-def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
+def lookup(cache: Path, key: str | None, name: str) -> Path | None:
     """Return the wheel that is stored under a key; None if there is none, or if it is damaged."""
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
         return None
-    entry = cache / WHEELS / hash_facts(dict(key))
+    entry = cache / WHEELS / key
     try:
         expected = (entry / _DIGEST).read_text(encoding="ascii")
         if file_sha256(entry / name).hex() == expected:
@@ -56,27 +49,15 @@ def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | 
             return entry / name
         _log.info("wheel store: %s is damaged", entry)
     except (OSError, ValueError):
-        _log.info(
-            "wheel store: cache miss; changed since the last build here: %s",
-            _changed_parts(cache, key, name, build),
-        )
+        _log.info("wheel store: cache miss, %s", entry)
     return None
-
-
-def _changed_parts(cache: Path, key: WheelKey, name: str, build: Path) -> str:
-    """Describe the inputs that changed since the stored wheel with the same name and build folder."""
-    for wheel in find_by_name(cache, name):
-        if _is_built_in(wheel.parent, build):
-            before = read_state(wheel.with_name(_PARTS))
-            return ", ".join(part for part in key if before.get(part) != key[part])
-    return "not known, because it stored no wheel of this name"
 
 
 def _is_built_in(entry: Path, build: Path) -> bool:
     return read_beginning(entry / _BUILT_IN, undecodable="surrogateescape") == str(build)
 
 
-def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Path:
+def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
     """Move a finished wheel into the store, replacing the one with the same name from the same build folder.
 
     Args:
@@ -85,7 +66,7 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     Returns:
         The stored wheel.
     """
-    entry = cache / WHEELS / hash_facts(dict(key))
+    entry = cache / WHEELS / key
     entry.mkdir(parents=True, exist_ok=True)
     content = file_sha256(wheel).hex()
     # Without it the entry is ignored.
@@ -93,7 +74,6 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     replace_path(wheel, entry / wheel.name)
     atomic_write(entry / _BUILT_IN, str(build))
     record_use(entry, tree)
-    atomic_write(entry / _PARTS, json.dumps(dict(key)))
     atomic_write(entry / _DIGEST, content)
     for other in find_by_name(cache, wheel.name):
         with suppress(OSError):
@@ -109,12 +89,9 @@ def find_by_name(cache: Path, name: str) -> Iterator[Path]:
             yield wheel
 
 
-_RECORDS = ("files that CMake reads", "ninja's commands")
-
-
 def wheel_key(
     plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str], variables: str
-) -> WheelKey | None:
+) -> str | None:
     """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
     It covers the staged sources, the plan with every setting, the environment, the packages of the build environment,
@@ -151,9 +128,9 @@ def wheel_key(
         "packages of the build environment": _installed_packages(folders.environment),
         "what the steps read": read,
         "the sources": staged_sources(plan),
-        **dict(zip(_RECORDS, contents, strict=True)),
+        "files that CMake reads, and ninja's commands": contents,
     }
-    return {name: hash_facts(value) for name, value in parts.items()}
+    return hash_facts(parts)
 
 
 def _installed_packages(environment: Path | None) -> list[str]:

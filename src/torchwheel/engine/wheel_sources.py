@@ -58,17 +58,17 @@ class ChosenSource:
 
 
 def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSource:
-    """Search the wheel store, the folders and indexes, and the official index; otherwise choose a build.
+    """Search the wheel store, the folders and sites, and the official index; otherwise choose a build.
 
     Args:
-        folders: folders and addresses of indexes that may contain an existing wheel; the wheel store comes first.
+        folders: folders and addresses of sites that may contain an existing wheel; the wheel store comes first.
     """
     plan = make_plan(survey(request))
     # The wheel store is used before a build's own checks.
     private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
     stop_on_errors(private, plan.settings.skip_check)
     reasons = []
-    for wheel in candidate_wheels(plan, folders, request.environment):
+    for wheel in candidate_wheels(plan, folders):
         why = describe_difference(plan, wheel)
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")

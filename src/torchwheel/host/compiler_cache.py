@@ -58,11 +58,8 @@ def is_plain(folder: str) -> bool:
     return not any(character.isspace() for character in folder)
 
 
-def read_ccache_settings(environment: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], str]:
+def read_ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Ask ccache for the origin (a file, ``environment`` or ``default``) and value of each setting.
-
-    Returns:
-        Also why it refuses its settings; empty if it does not.
 
     Raises:
         NoAnswer: it could not be started, or did not answer in time.
@@ -70,8 +67,7 @@ def read_ccache_settings(environment: Mapping[str, str]) -> tuple[dict[str, tupl
     program = find_program("ccache", environment.get("PATH", "")) or "ccache"
     answer = ask_program([program, "--show-config"], environment)
     rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer.stdout, re.MULTILINE)
-    said = " ".join(answer.stderr.split()) or f"{program} ended with status {answer.returncode}"
-    return {key: (origin, value) for origin, key, value in rows}, said if answer.returncode else ""
+    return {key: (origin, value) for origin, key, value in rows}
 
 
 def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str]) -> str | None:

@@ -121,13 +121,6 @@ def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {**{name: value for name, value in environment.items() if name not in lists["dropped"]}, **own}
 
 
-def pip_variables_for_one_place(environment: Mapping[str, str], place: str) -> dict[str, str]:
-    """Return the environment for a pip whose arguments name the only index, ``place``."""
-    # An empty variable would not take precedence over a file, and pip looks for no packages in a device.
-    only = {"PIP_NO_INDEX": "0", "PIP_EXTRA_INDEX_URL": place, "PIP_FIND_LINKS": os.devnull}
-    return {**pip_variables(environment), **only}
-
-
 def wants_hashes(environment: Mapping[str, str]) -> bool:
     value = pip_settings(environment).get("require-hashes", "")
     return value.lower() in ("1", "true", "yes", "on", "y", "t")

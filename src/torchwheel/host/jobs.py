@@ -1,9 +1,8 @@
 """Memory and cores that a build may use, the machine's or a container's limits, and the number of compilers for them.
 
-The kernel's limits are in the control groups of version 2 and version 1. A process is in one group of each
-hierarchy, and every group above it limits it too, so all their folders are read. In a container
-``/proc/self/cgroup`` may name a group as seen from outside, while only the container's part is mounted; so missing
-folders are skipped, and the root of the mount is always read.
+The kernel's limits are in the control groups of version 2; every group above a process's own limits it too. In a
+container ``/proc/self/cgroup`` may name a group as seen from outside, while only the container's part is mounted; so
+missing folders are skipped, and the root of the mount is always read.
 https://docs.kernel.org/admin-guide/cgroup-v2.html
 """
 
@@ -23,8 +22,7 @@ from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_dir
 from torchwheel.system.toml import shipped_toml
 
-# Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
-# the page size (4 KiB to 64 KiB). No machine has an exbibyte.
+# More than any machine has.
 _NO_LIMIT = 1 << 60
 
 _MEMORY = re.compile(r"^MemTotal: +(\d+) kB$", re.MULTILINE)
@@ -74,10 +72,9 @@ def memory_kills(root: Path = Path("/")) -> int | None:
     """How many processes the kernel has killed for lack of memory, in the innermost control group that counts them,
     else on the machine; None if unknown. Only the difference of two calls is meaningful.
 
-    Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
+    Source: cgroup-v2.html, memory.events; mm/vmstat.c, OOM_KILL.
     """
     places = [folder / "memory.events" for folder in group_folders(root)]
-    places += [folder / "memory.oom_control" for folder in group_folders(root, "memory")]
     found = (_OOM_KILL.search(read_beginning(place)) for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
@@ -86,41 +83,25 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
     """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
     its breakdown.
     """
-    places = [(folder, "memory.max", "memory.current") for folder in group_folders(root)]
-    places += [
-        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes") for folder in group_folders(root, "memory")
-    ]
-    for folder, limit, usage in places:
-        text = read_beginning(folder / limit).strip()
-        if text.isdigit() and int(text) < _NO_LIMIT:
-            yield int(text), folder / usage, folder / "memory.stat"
+    for folder in group_folders(root):
+        text = read_beginning(folder / "memory.max").strip()
+        if text.isdigit():
+            yield int(text), folder / "memory.current", folder / "memory.stat"
 
 
 def _processor_shares(root: Path) -> Iterator[float]:
-    """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
-    texts = [read_beginning(folder / "cpu.max").split() for folder in group_folders(root)]
-    texts += [
-        [read_beginning(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-        for folder in group_folders(root, "cpu")
-    ]
-    for quota, period in (text for text in texts if len(text) == 2):
+    """Yield the limits in processors; "no limit" is ``max``."""
+    for folder in group_folders(root):
+        quota, period, *_ = (*read_beginning(folder / "cpu.max").split(), "", "")
         if quota.isdigit() and period.isdigit() and int(period):
             yield int(quota) / int(period)
 
 
-def group_folders(root: Path, controller: str = "") -> tuple[Path, ...]:
-    """Folders of the groups that limit this process, innermost first: of version 2, or of a version 1 controller."""
+def group_folders(root: Path) -> tuple[Path, ...]:
+    """Folders of the groups that limit this process, innermost first."""
     mount = root / "sys/fs/cgroup"
-    found: list[Path] = []
-    for line in read_beginning(root / "proc/self/cgroup").splitlines():
-        # The controllers of version 2 are empty, and those of version 1 that are mounted together share a folder with
-        # both names, and usually have a link each.
-        _, controllers, group = fields if len(fields := line.split(":", 2)) == 3 else ("", "none", "")
-        if controller in controllers.split(","):
-            places = (mount / controller, mount / (controllers or "unified"))
-            for place in dict.fromkeys(places):
-                found += _existing_ancestors(place, PurePosixPath(group))
-    return tuple(found)
+    own = re.search("^0::(.*)$", read_beginning(root / "proc/self/cgroup"), re.MULTILINE)
+    return tuple(_existing_ancestors(mount, PurePosixPath(own[1]))) if own else ()
 
 
 def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
@@ -175,8 +156,8 @@ class Jobs:
 
     Attributes:
         flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
-        budget: bytes for all compilers together if each waits for free memory and is watched; None if only
-            their number is limited.
+        budget: bytes for all compilers together if each waits for free memory; None if only their number
+            is limited.
     """
 
     cxx: int

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.reporting.terminal import count_noun, file_size, format_gib
+from torchwheel.reporting.terminal import file_size
 from torchwheel.system import supervisor as _supervisor
 from torchwheel.versions import read_range
 
@@ -26,7 +26,6 @@ _ENDINGS = ".COM;.EXE;.BAT;.CMD"
 _SECONDS_UNCOUNTED = 0.05
 _SHOWN_OF_ANSWER = 60
 """Characters of an unexpected answer to quote."""
-_SHOWN, _CHARACTERS = 3, 160
 _PRINTED_NOTHING = ", and prints nothing"
 
 
@@ -209,24 +208,10 @@ class Process:
     memory: int
     peak: int
 
-    def __str__(self) -> str:
-        command = " ".join(word for word in self.words if word)
-        cut = command if len(command) <= _CHARACTERS else f"{command[:_CHARACTERS]}…"
-        minutes = count_noun(round(self.seconds / 60), "minute")
-        return f"{cut} (process {self.pid}, for {minutes}, {format_gib(self.memory)} of memory)"
-
 
 def session_processes(leader: int) -> list[Process]:
     found = (_read_process(pid) for pid in _supervisor.session_members(leader) if pid != leader)
     return [process for process in found if process is not None]
-
-
-def longest_running(leader: int) -> list[Process]:
-    """The processes of a session without children, the oldest first."""
-    found = session_processes(leader)
-    parents = {process.parent for process in found}
-    ends = (process for process in found if process.pid not in parents)
-    return sorted(ends, key=lambda process: -process.seconds)[:_SHOWN]
 
 
 def _read_process(pid: int) -> Process | None:

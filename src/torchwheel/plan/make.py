@@ -108,8 +108,9 @@ def make_plan(inputs: Inputs) -> Plan:
         and not (d.name == "Python_EXECUTABLE" and same_path(d.value, inputs.python_executable))
     ]
     # sccache before 0.19 would misread the flag's path as part of the command. Without a cache as with ccache, because
-    # one may be installed later.
-    plain = cache != "sccache" and is_plain(f"{folders.cache}{folders.root}{folders.source}")
+    # one may be installed later, unless a debugger is to find the sources.
+    mapped = cache == "ccache" or (cache is None and settings.build_type not in ("Debug", "RelWithDebInfo"))
+    plain = mapped and is_plain(f"{folders.cache}{folders.root}{folders.source}")
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
         maps_paths=host.system != "Windows" and (inputs.reproducible or plain),

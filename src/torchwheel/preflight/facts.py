@@ -51,9 +51,8 @@ class HostFacts:
     Attributes:
         compilers_known: whether ``host.compilers`` is complete, or unknown.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
-        ccache_obstacle: why ccache cannot be used, if the build uses it; empty if it can.
-        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
-            ``ccache`` -> why.
+        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``,
+            ``network`` -> why.
     """
 
     host: Host
@@ -72,7 +71,6 @@ class HostFacts:
     online: bool | None = None
     own_index: bool = False
     obstacles: Mapping[str, str] = field(default_factory=dict)
-    ccache_obstacle: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 

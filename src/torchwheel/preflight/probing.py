@@ -15,7 +15,6 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.host.compiler_cache import read_ccache_settings
 from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import (
     SECONDS_TO_ANSWER,
@@ -75,17 +74,6 @@ def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
         if path is None
         else Installed(find_in_answer(VERSION, ask_program([path, "--version"]))[0], path)
     )
-
-
-def ask_ccache(environment: Mapping[str, str]) -> str:
-    """Ask ccache why it cannot be used: it refuses its settings, or cannot write to its folders; empty if it can."""
-    settings, refusal = read_ccache_settings(environment)
-    values = {key: value for key, (_, value) in settings.items()}
-    if values.get("read_only") == "true":
-        return ""
-    folders = filter(None, (values.get(name) for name in ("cache_dir", "temporary_dir")))
-    obstacles = ((folder, find_obstacle(Path(folder))) for folder in folders)
-    return refusal or next((f"it cannot write to {folder}, {why}" for folder, why in obstacles if why), "")
 
 
 def ask_driver(environment: Mapping[str, str]) -> str:

@@ -44,7 +44,7 @@ IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
 )  # fmt: skip
-_DRIVER, _GPUS, _ONLINE, _CCACHE = "driver", "gpus", "network", "ccache"
+_DRIVER, _GPUS, _ONLINE = "driver", "gpus", "network"
 _ENOUGH = 1 << 16
 
 
@@ -84,7 +84,6 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
         online=answers.get(_ONLINE),
         own_index=has_another_index(environment),
         obstacles={path: why for path, why in obstacles.items() if why},
-        ccache_obstacle=answers.get(_CCACHE, ""),
         unanswered=unanswered,
     )
 
@@ -112,8 +111,6 @@ def _list_questions(
         questions |= {one: partial(ask_program, [one, "--version"]) for _, one in named}
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
-    if plan and plan.compiler_cache == "ccache":
-        questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
     if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
         questions[_ONLINE] = partial(probing.is_online, environment)
     return questions

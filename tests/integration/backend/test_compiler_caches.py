@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import COMPUTES, check, clean_environment, make_tree, torchwheel
+from backend.builds import COMPUTES, check, clean_environment, compiled, make_tree, torchwheel
 from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.host.compiler_cache import cache_variables
 
@@ -138,6 +138,42 @@ def shared_by_two(folder: Path, generation: str, cache: str, variables: Mapping[
     deps = check("ninja", "-t", "deps", cwd=ninja.parent, env=clean_environment(folder))
     assert "ReduceOps.cpp" in deps
     assert str(one.folder) not in deps
+
+
+@pytest.mark.long
+@needs("ccache")
+def test_a_cache_that_comes_or_goes_compiles_nothing_again(tmp_path: Path) -> None:
+    tree, cache, programs = (
+        make_tree("setup.py", tmp_path / "tree"),
+        tmp_path / "cache",
+        tmp_path / "programs",
+    )
+    programs.mkdir()
+    # Everything that is on PATH, without compiler caches.
+    for place in clean_environment(cache)["PATH"].split(os.pathsep):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = programs / program.name
+            if "ccache" not in program.name and not link.is_symlink() and program.exists():
+                link.symlink_to(program)
+
+    def build(*, ccache: bool) -> str:
+        (programs / "ccache").unlink(missing_ok=True)
+        if ccache:
+            (programs / "ccache").symlink_to(str(shutil.which("ccache")))
+        environment = clean_environment(cache, PATH=str(programs), CCACHE_DIR=str(tmp_path / "ccache"))
+        with next(tree.glob("c10/**/*.cpp")).open("a", encoding="utf-8") as source:
+            source.write("// changed\n")
+        return check(
+            *torchwheel("build", tree, *COMMAND, "-o", tmp_path / "out"), cwd=tmp_path, env=environment
+        )
+
+    build(ccache=False)
+    assert len(compiled(cache)) > 10
+    assert " of 1 compilations" in build(ccache=True)
+    assert len(compiled(cache)) == 1
+    build(ccache=False)
+    assert len(compiled(cache)) == 1
+    assert len(list(cache.glob("builds/*"))) == 1
 
 
 # --- what goes wrong, tried on one file

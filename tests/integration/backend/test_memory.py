@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,21 +17,18 @@ HUNGRY = (SUPPORT / "backend" / "hungry.cpp").read_text(encoding="utf-8")
 @pytest.fixture
 def limited(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A control group with a limit of memory, in MiB; skips where none can be made."""
-    mount = Path("/sys/fs/cgroup")
-    for folder, limit in ((mount / "memory", "memory.limit_in_bytes"), (mount, "memory.max")):
-        group = folder / "torchwheel-test"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            if (group / limit).exists():
-                (group / limit).write_text(str(request.param << 20))
-                yield group
-                return
-        finally:
-            group.rmdir()
-    pytest.skip("a control group with a limit of memory needs root")
+    group = Path("/sys/fs/cgroup/torchwheel-test")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("a control group with a limit of memory needs root")
+    try:
+        if not (group / "memory.max").exists():
+            pytest.skip("control groups of version 2 do not limit memory here")
+        (group / "memory.max").write_text(str(request.param << 20))
+        yield group
+    finally:
+        group.rmdir()
 
 
 def hungry_project(folder: Path, generation: str, parts: int) -> Path:
@@ -45,7 +41,7 @@ def hungry_project(folder: Path, generation: str, parts: int) -> Path:
 
 def kills(group: Path) -> int:
     """How many programs of a control group the kernel ended for lack of memory."""
-    counts = next(file for name in ("memory.events", "memory.oom_control") if (file := group / name).exists())
+    counts = group / "memory.events"
     return int(dict(line.split() for line in counts.read_text().splitlines())["oom_kill"])
 
 
@@ -58,7 +54,7 @@ def build(group: Path, project: Path, environment: dict[str, str]) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("torchwheel: ")]
 
 
-# g++ 12 and later take about 290 MiB for 100,000 parts, and 1,350 for 540,000.
+# g++ 12 and later take about 290 MiB for 100,000 parts.
 @pytest.mark.long
 @pytest.mark.parametrize("limited", [480], indirect=True)
 def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -> None:
@@ -70,18 +66,12 @@ def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("limited", "parts", "stopped"), [(480, 100_000, 0), (2560, 540_000, 1)], indirect=["limited"]
-)
-def test_without_a_number_of_jobs_compilers_share_the_memory(
-    tmp_path: Path, limited: Path, parts: int, stopped: int
-) -> None:
-    """They wait where it is too little for what one usually takes; where these take more, one is stopped."""
+@pytest.mark.parametrize("limited", [480], indirect=True)
+def test_without_a_number_of_jobs_compilers_share_the_memory(tmp_path: Path, limited: Path) -> None:
+    """They wait where it is too little for what one usually takes."""
     environment = clean_environment(tmp_path / "cache", CCACHE_DISABLE="1")
     del environment["MAX_JOBS"]
-    said = build(limited, hungry_project(tmp_path, "scikit-build-core", parts), environment)
+    said = build(limited, hungry_project(tmp_path, "scikit-build-core", 100_000), environment)
     assert f"{len(os.sched_getaffinity(0))} job" in said[0]
     assert [line for line in said if "ran out" in line] == []
     assert kills(limited) == 0
-    (log,) = (tmp_path / "cache").glob("builds/*/build.log")
-    assert len(re.findall(r"memory ran short: \S+ was stopped", log.read_text())) == stopped

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from torchwheel.diagnosis.scanner import diagnose
-from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 from torchwheel.system.locks import file_lock, machine_id
 from torchwheel.system.supervisor import SESSION, session_members, start_time
@@ -300,34 +299,3 @@ def test_the_signal_that_ended_a_command_is_seen(tmp_path: Path, number: signal.
     with pytest.raises(ProcessFailed) as caught:
         run_streaming(command, folder=tmp_path, environment=os.environ, log=tmp_path / "log")
     assert caught.value.code == -number
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_a_command_that_makes_no_progress_is_told_with_what_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It waits for a file, which is there once everything has been said."""
-    said: list[str] = []
-    enough = tmp_path / "enough"
-
-    def forward(line: bytes) -> None:
-        said.append(line.decode())
-        # Between fork and exec a program still has the supervisor's name.
-        if "(process " in said[-1] and "supervisor.py" not in said[-1]:
-            enough.touch()
-
-    monkeypatch.setattr(process, "forward", forward)
-    monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.3)
-    monkeypatch.setattr(process, "_STALL_MINUTES", 1)
-    script = f"while [ ! -e '{enough}' ]; do sleep 0.1; done"
-    command = ["sh", "-c", f'sh -c "{script}" nvcc-that-hangs; echo done']
-    run_streaming(command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log")
-    assert said[-1] == "done\n"
-    first = said.index(
-        next(line for line in said if line.startswith("torchwheel: no progress for 1 minute, since "))
-    )
-    shown = next(line for line in said[first:] if "(process " in line and "supervisor.py" not in line)
-    assert re.fullmatch(
-        r"    (sleep|sh) .* \(process \d+, for (1 minute|\d+ minutes), \d+\.\d GiB of memory\)\n", shown
-    )
-    assert "no progress" not in (tmp_path / "log").read_text(encoding="utf-8")

@@ -223,7 +223,7 @@ def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     cache = Path(asked.environment["TORCHWHEEL_CACHE_DIR"])
     cache.mkdir()
-    stored = store.put(cache, {}, built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
+    stored = store.put(cache, "key", built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
     built(asked, tmp_path / "wheels")
     choice = choose_way(asked, (tmp_path / "wheels",))
     assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)
@@ -265,23 +265,6 @@ def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
     assert carry_out(choice, asked, dist) == there
 
 
-def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
-    asked = request(tree, disable="nccl")
-    project = tmp_path / "simple" / "torch"
-    wheel = built(asked, project)
-    (project / "index.html").write_text(f'<a href="{wheel.name.replace("+", "%2B")}">{wheel.name}</a>')
-    choice = choose_way(asked, ((tmp_path / "simple").as_uri(),))
-    assert choice.way is Way.BUILT_BEFORE
-    assert choice.wheel is not None
-    assert choice.wheel.read_bytes() == wheel.read_bytes()
-    # No other name is taken.
-    other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
-    (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
-    assert choose_way(asked, ((tmp_path / "simple").as_uri(),)).way is Way.BUILD
-    nowhere = choose_way(asked, (f"file://{tmp_path / 'nothing'}",))
-    assert nowhere.way is Way.BUILD
-
-
 def test_a_site_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path / "wheels")
@@ -301,52 +284,12 @@ def test_a_site_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
         assert choose_way(asked, (address,)).way is Way.BUILD
 
 
-@pytest.mark.parametrize("way", ["PIP_FIND_LINKS", "pip.conf"])
-def test_only_the_named_index_is_asked(tree: Path, tmp_path: Path, way: str) -> None:
-    """A wheel with a build tag, or with another platform's tag, would win in a place of pip's settings."""
-    asked = request(tree, disable="nccl")
-    wheel = built(asked, tmp_path / "simple" / "torch")
-    elsewhere = tmp_path / "elsewhere" / "torch"
-    elsewhere.mkdir(parents=True)
-    for name in (
-        wheel.name.replace("-cp", "-9-cp", 1),
-        wheel.name.replace("-linux_", "-manylinux_2_17_", 1),
-    ):
-        (elsewhere / name).write_bytes(b"another")
-        # In the named place only a build tag can be in the way, and then nothing is taken.
-        (wheel.parent / name.replace("-9-", "-")).write_bytes(wheel.read_bytes())
-    for folder in (wheel.parent, elsewhere):
-        names = [path.name.replace("+", "%2B") for path in folder.glob("*.whl")]
-        (folder / "index.html").write_text("".join(f'<a href="{name}">{name}</a>\n' for name in names))
-    index = (tmp_path / "elsewhere").as_uri()
-    settings = f"[global]\nextra-index-url = {index}\nfind-links = {elsewhere}\nno-index = true\n"
-    variables = {"PIP_FIND_LINKS": str(elsewhere), "PIP_EXTRA_INDEX_URL": index}
-    config = tmp_path / "home/.config/pip/pip.conf"
-    config.parent.mkdir(parents=True)
-    config.write_text(settings)
-    own = {"HOME": str(tmp_path / "home")} if way == "pip.conf" else {}
-    own |= {way: variables.get(way, str(config))} if way != "pip.conf" else {}
-    asked = replace(asked, environment={**asked.environment, **own})
-    choice = choose_way(asked, ((tmp_path / "simple").as_uri(),))
-    assert choice.wheel is not None, (tmp_path / "cache/get.log").read_text()
-    assert (choice.way, choice.wheel.name) == (Way.BUILT_BEFORE, wheel.name)
-    assert choice.wheel.read_bytes() == wheel.read_bytes()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")
-def test_an_index_cannot_take_all_memory(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_place_that_is_no_site_is_told(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """pip reads a page as a whole: one of 1.5 GB took 3.5 GB within a minute."""
-    asked = request(tree, disable="nccl")
-    project = tmp_path / "simple" / "torch"
-    project.mkdir(parents=True)
-    (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
-    monkeypatch.setattr(fetch, "_MOST_MEMORY", 64 << 20)
-    place = (tmp_path / "simple").as_uri()
-    assert choose_way(asked, (place,)).way is Way.BUILD
-    assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
-    assert f"no wheel came from {place}" in capfd.readouterr().out
+    with serving(tmp_path) as (address, _):
+        assert choose_way(request(tree, disable="nccl"), (address,)).way is Way.BUILD
+    assert f"no wheel came from {address}" in capsys.readouterr().out
 
 
 def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:

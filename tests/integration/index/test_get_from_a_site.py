@@ -220,7 +220,7 @@ def test_the_store_is_not_asked_and_the_official_index_is_only_named(
     cache.mkdir(mode=0o700)
     update_site(site, [SiteRecipe("1.0+cu130.sm120", name="my_ops").write(tmp_path / "a")], {}, Choices())
     wheel = SiteRecipe("1.1+cu130.sm120", name="my_ops").write(cache)
-    store.put(cache, {}, wheel, cache / "builds" / "x", tmp_path)
+    store.put(cache, "key", wheel, cache / "builds" / "x", tmp_path)
     assert torchwheel("get", "my-ops", "--from", site, "--target", "rtx5070", "-o", "out").status == 0
     assert [path.name for path in (here / "out").iterdir()] == [
         "my_ops-1.0+cu130.sm120-py3-none-linux_x86_64.whl"

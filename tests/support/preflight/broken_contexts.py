@@ -291,12 +291,6 @@ PAIRS = {
         lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
         context,
     ),
-    "compiler-cache-left-out": Pair(
-        lambda: context(
-            facts={"ccache_obstacle": "it cannot write to /ccache, you have no write permission in /ccache"}
-        ),
-        context,
-    ),
     "unpackable-files": Pair(
         lambda: context(
             tree_facts=TreeFacts(

@@ -37,9 +37,7 @@ def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None
     assert f"{memory / GIB:.1f} GiB" == "31.8 GiB"
 
 
-V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory/memory.limit_in_bytes"
-PROCESSORS = "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_{}_us"
-OUTER = "5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b"
+V2 = "sys/fs/cgroup"
 
 
 @pytest.mark.parametrize(
@@ -48,14 +46,6 @@ OUTER = "5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/dock
         ({}, "", ALL, 24),
         ({f"{V2}/memory.max": str(4 * GIB), f"{V2}/cpu.max": "200000 100000"}, "0::/", 4 * GIB, 2),
         ({f"{V2}/memory.max": "max", f"{V2}/cpu.max": "max 100000"}, "0::/", ALL, 24),
-        # A container of version 1 sees the outer path.
-        (
-            {V1: str(16 * GIB), PROCESSORS.format("quota"): "350000", PROCESSORS.format("period"): "100000"},
-            OUTER,
-            16 * GIB,
-            3,
-        ),
-        ({V1: str(12 * GIB), f"{V2}/unified/cpu.max": "400000 100000"}, "4:memory:/\n0::/", 12 * GIB, 4),
         ({f"{V2}/cpu.max": "50000 100000"}, "0::/", ALL, 1),
         ({f"{V2}/cpu.max": "150000 100000"}, "0::/", ALL, 1),
         ({f"{V2}/cpu.max": "100000 0"}, "0::/", ALL, 24),
@@ -96,27 +86,6 @@ def test_a_group_above_limits_too(tmp_path: Path) -> None:
     assert limited_cores(24, root) == 6
 
 
-def test_no_limit_in_version_1(tmp_path: Path) -> None:
-    root = machine(
-        tmp_path,
-        {
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": NO_LIMIT,
-            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": NO_LIMIT,
-            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
-            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
-        },
-        cgroup="9:name=systemd:/\n4:memory:/job\n1:cpu:/\n0::/",
-    )
-    assert group_folders(root, "memory") == (
-        root / "sys/fs/cgroup/memory/job",
-        root / "sys/fs/cgroup/memory",
-    )
-    assert linux_memory(root) == 34_180_071_424
-    assert limited_cores(24, root) == 24
-    (root / "proc/meminfo").unlink()
-    assert linux_memory(root) is None
-
-
 def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
     root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "1000"}, cgroup="0::/../../etc")
     assert group_folders(root) == (root / "sys/fs/cgroup",)
@@ -124,8 +93,8 @@ def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
 
 
 def test_garbage_in_proc_self_cgroup(tmp_path: Path) -> None:
-    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:")
-    assert (group_folders(root), group_folders(root, "memory")) == ((), ())
+    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:\n4:memory:/")
+    assert group_folders(root) == ()
     assert linux_memory(root) == 34_180_071_424
 
 
@@ -144,12 +113,7 @@ def test_ends_for_lack_of_memory_are_those_of_the_group_else_of_the_machine(tmp_
     mount, machines = "sys/fs/cgroup", {"proc/vmstat": "nr_free_pages 5\noom_kill 3\nnuma_hit 7"}
     above = {**machines, f"{mount}/memory.events": "low 0\noom 9\noom_kill 2\noom_group_kill 5"}
     own = {**above, f"{mount}/builds/memory.events": "oom_kill 1"}
-    control = {
-        **machines,
-        f"{mount}/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4",
-    }
     assert memory_kills(machine(tmp_path / "own", own, "0::/builds")) == 1
     assert memory_kills(machine(tmp_path / "above", above, "0::/builds")) == 2
-    assert memory_kills(machine(tmp_path / "1", control, "8:memory:/")) == 4
     assert memory_kills(machine(tmp_path / "machine", machines)) == 3
     assert memory_kills(tmp_path / "nothing") is None

@@ -184,6 +184,8 @@ def test_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Plann
         old = legacy_plan({**CPU, "package-version": "2.6.0"}, compiler_cache=cache)
         assert (new.included.maps_paths, old.included.maps_paths) == (told, told)
     assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).included.maps_paths
+    # A debugger finds the sources.
+    assert not plan({**CPU, "build-type": "Debug"}).included.maps_paths
 
 
 @pytest.mark.parametrize(

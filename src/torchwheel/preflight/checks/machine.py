@@ -145,18 +145,6 @@ def folders_writable(context: Context) -> Answer:
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
 
 
-@checks_machine("compiler-cache-left-out")
-def cache_usable(context: Context) -> Answer:
-    """A cache that was not requested never stops a build."""
-    plan = context.plan
-    launched = any(compiler.launcher for compiler in plan.host.compilers)
-    # It is requested or cannot be replaced: it is named in CC or CXX, or this is Windows.
-    if plan.settings.compiler_cache != "auto" or launched or plan.host.system == "Windows":
-        return None
-    reason = context.host.ccache_obstacle
-    return Violation({"cache": "ccache", "reason": reason}) if reason else Passed()
-
-
 @checks_machine("machine-did-not-answer")
 def programs_respond(context: Context) -> Answer:
     toolkit = context.plan.toolkit
