@@ -43,18 +43,6 @@ class Expected:
     kind: Kind | None
 
 
-@dataclass(frozen=True)
-class Left:
-    """The remaining time of a build.
-
-    Attributes:
-        guess: whether it is mostly based on kinds of files of which this build has finished too few.
-    """
-
-    seconds: float
-    guess: bool
-
-
 @dataclass
 class _Pace:
     """The measured time of a kind's steps so far, compared with the expected time."""
@@ -104,14 +92,18 @@ class Estimate:
         self._measured: dict[Kind | None, _Pace] = {}
         self._unsized = set(sources)
 
-    def estimate_left(self, record: BuildRecord, now: float) -> Left | None:
-        """Estimate the time until ninja finishes; None before it runs, or if its steps are unknown."""
+    def estimate_left(self, record: BuildRecord, now: float) -> tuple[float | None, bool]:
+        """Estimate the seconds until ninja finishes; None before it runs, or if its steps are unknown.
+
+        Returns:
+            Also whether it is a guess: mostly based on kinds of files of which this build has finished too few.
+        """
         made = {step.output: step for step in record.made}
         count = record.total - record.finished
         new = [output for output in self._new if output not in made]
         old = [output for output in self._sources if output not in made and output not in self._new]
         if not record.total or not (new or old):
-            return None
+            return None, False
         self._expect_steps()
         paces = self._compute_paces(made.values())
         total = _Pace(known=False)
@@ -137,7 +129,7 @@ class Estimate:
         work -= sum(min(seconds, since) for seconds, since in running)
         longest = max((seconds - since for seconds, since in running), default=0.0)
         # More jobs do not shorten the longest running step.
-        return Left(max(0.0, longest, work / max(1, min(record.build.jobs, count))), is_guess)
+        return max(0.0, longest, work / max(1, min(record.build.jobs, count))), is_guess
 
     def _expect_steps(self) -> None:
         """Set the expectation of each step; one whose source does not exist yet is set again the next time."""

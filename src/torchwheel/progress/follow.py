@@ -209,10 +209,8 @@ class Follower:
             running=running,
             steps=steps,
         )
-        left = self._estimate.estimate_left(self.record, now)
-        self.record = replace(
-            self.record, left=left.seconds if left else None, guess=left is not None and left.guess
-        )
+        left, guess = self._estimate.estimate_left(self.record, now)
+        self.record = replace(self.record, left=left, guess=guess)
 
     def _read_cache_answers(self) -> dict[str, bool]:
         """Read cache hits by source, named as in the steps."""

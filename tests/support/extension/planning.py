@@ -87,10 +87,7 @@ def inputs(
     torch: InstalledTorch | None = None,
     torch_architectures: str | None = "7.5;8.0;9.0;12.0",
     toolkit: Toolkit | None = CUDA_13,
-    toolkit_requirements: tuple[str, ...] = (),
     toolkit_findings: tuple[Finding, ...] = (),
-    cxx_version: str = "",
-    cuda_host: Compiler | None = None,
     unanswered: Mapping[str, str] | None = None,
     checkout: Checkout = NO_CHECKOUT,
     compiler_cache: str | None = None,
@@ -100,9 +97,7 @@ def inputs(
     """What a plan is made from; ``folder`` is the test's own and holds no settings."""
     settings = load_settings(folder, config or {}, environment or {}, host, folder / "overlays")
     request = BuildRequest(Path(project), {}, {"TORCHWHEEL_CACHE_DIR": cache, **(environment or {})})
-    chosen = Selection(
-        toolkit, Layer.DEFAULT, "test", toolkit_findings, toolkit_requirements, there=toolkit is not None
-    )
+    chosen = Selection(toolkit, Layer.DEFAULT, "test", toolkit_findings, (), there=toolkit is not None)
     cxx = host.find_compiler("cxx")
     return ExtensionInputs(
         project=ExtensionProject(request, host, settings),
@@ -110,12 +105,11 @@ def inputs(
         torch_architectures=parse_architectures(torch_architectures) if torch_architectures else None,
         selection=chosen if any(extension.uses_cuda for extension in extensions) else None,
         unanswered=unanswered or {},
-        cxx=cxx and replace(cxx, version=cxx_version or cxx.version),
+        cxx=cxx,
         extensions=extensions,
         checkout=checkout,
         module_suffixes=module_suffixes,
         compiler_cache=compiler_cache,
-        cuda_host=cuda_host,
     )
 
 
