@@ -7,14 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
-from torchwheel.preflight.checks.published import describe_evidence
-from torchwheel.preflight.doctor import described_inputs
-from torchwheel.preflight.effort import read_effort
+from torchwheel.preflight.doctor import examine_plan
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import NEEDLESS_BUILD, Report, run_preflight
+from torchwheel.preflight.report import NEEDLESS_BUILD
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (
     count_noun,
@@ -24,7 +20,7 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
-from torchwheel.survey import BuildRequest, has_extensions, survey
+from torchwheel.survey import BuildRequest, has_extensions
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -58,9 +54,8 @@ def run(parsed: argparse.Namespace) -> int:
     request = request_from(parsed)
     if has_extensions(request.project):
         return _plan_extensions(request, parsed)
-    plan, found = _run_preflight(request, parsed.host)
-    takes = read_effort(plan, here=plan.host.here and parsed.host is None)
-    rests_on = describe_evidence(plan)
+    plan, examined = examine_plan(request, None if parsed.host is None else read_host_file(parsed.host))
+    found, takes, rests_on = examined.report, examined.effort, examined.evidence
     if parsed.json:
         document = plan_document(
             plan, found.findings, takes.document() if takes else None, rests_on, found.unchecked
@@ -104,10 +99,3 @@ def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Ite
     if unchecked:
         checks = count_noun(sum(map(len, unchecked.values())), "check")
         yield "unchecked", f"{checks} could not be made; not known: {join_items(tuple(unchecked), 3)}"
-
-
-def _run_preflight(request: BuildRequest, host_file: Path | None) -> tuple[Plan, Report]:
-    facts = None if host_file is None else read_host_file(host_file)
-    inputs = survey(request) if facts is None else described_inputs(request, facts)
-    plan = make_plan(inputs)
-    return plan, run_preflight(plan, request.environment, facts)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from torchwheel.host.compiler_cache import find_compiler_cache
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.effort import Effort, read_effort
@@ -69,16 +70,20 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Exa
     """
     facts = read_host_file(host_file) if host_file is not None else None
     try:
-        inputs = survey(request) if facts is None else described_inputs(request, facts)
+        return examine_plan(request, facts)[1]
     except TorchwheelError as failure:
         return Examination.of(map(error, failure.problems))
-    plan = make_plan(inputs)
-    return Examination(
+
+
+def examine_plan(request: BuildRequest, facts: HostFacts | None) -> tuple[Plan, Examination]:
+    """Plan a build for this machine or a described one, and examine the plan."""
+    plan = make_plan(survey(request) if facts is None else described_inputs(request, facts))
+    return plan, Examination(
         run_preflight(plan, request.environment, facts),
         plan.wheel_name,
         plan.host.platform_tag,
         describe_evidence(plan),
-        read_effort(plan, here=facts is None),
+        read_effort(plan, here=plan.host.here and facts is None),
     )
 
 

@@ -29,7 +29,7 @@ _NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
 _WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
-_FORMER_KEYS = frozenset({"header-version", "long-paths", "nvcc-version", "visual-studio"})
+_FORMER_KEYS = frozenset({"compiles", "header-version", "long-paths", "nvcc-version", "visual-studio"})
 """Keys of this format that no rule reads any more; files that hold them stay valid."""
 
 # The keys of each table with their TOML type, and for containers the type of their items.

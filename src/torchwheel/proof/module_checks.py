@@ -15,7 +15,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
-from torchwheel.wheel.linkage import Linkage, platform_problems
+from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.proof import Expectation, check_labels, missing_code
@@ -116,8 +116,7 @@ def _device_code(
 def _linkage_problems(
     archive: WheelArchive, contents: WheelContents, module: ExpectedModule, cuda: str | None
 ) -> Iterator[Problem]:
-    platforms = sorted({tag.rpartition("-")[2] for tag in contents.tags})
-    if not module.path.lower().endswith(_READABLE) or any(tag.startswith("macosx") for tag in platforms):
+    if not module.path.lower().endswith(_READABLE) or any("-macosx" in tag for tag in contents.tags):
         return
     origin = f"{contents.path}: {module.path}"
     with archive.unpacked(module.path) as stream:
@@ -128,8 +127,6 @@ def _linkage_problems(
         yield from stable_abi_violations(linkage, module.stable_abi, origin)
     if module.limited_api is not None:
         yield from limited_api_violations(linkage, module.limited_api, origin)
-    for tag in platforms:
-        yield from platform_problems(linkage, tag, origin)
 
 
 def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:

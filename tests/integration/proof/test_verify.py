@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -228,18 +227,3 @@ def test_cudas_runtime(library: str, cuda: str | None, expected_what: str | None
     assert [(p.id, p.what) for p in problems] == (
         [("other-cuda-runtime", expected_what)] if expected_what else []
     )
-
-
-def test_a_module_that_needs_a_newer_glibc_than_the_tag_says(tmp_path: Path) -> None:
-    source = """
-    extern "C" long getrandom(void*, unsigned long, unsigned);
-    extern "C" void* PyInit__C() { char byte; getrandom(&byte, 1, 0); return nullptr; }
-    """
-    module = compiled(tmp_path, source).read_bytes()
-    labels, *others = expected(ExpectedModule(MODULE, None))
-    found = {}
-    for level in ("manylinux_2_17_x86_64", "manylinux_2_28_x86_64"):
-        path = written_wheel(tmp_path / level, {MODULE: module}, tag=f"cp311-cp311-{level}")
-        problems = verify_extension_contents(inspect_wheel(path), replace(labels, platform_tag=None), *others)
-        found[level] = [problem.id for problem in problems]
-    assert found == {"manylinux_2_17_x86_64": ["newer-than-platform-tag"], "manylinux_2_28_x86_64": []}

@@ -110,7 +110,8 @@ def test_described_hosts_are_as_they_would_be_written(path: Path) -> None:
 def test_a_file_of_an_earlier_torchwheel_is_read(tmp_path: Path) -> None:
     facts = context().host
     text = host_file_text(facts).replace(
-        "[[toolkits]]\n", '[[toolkits]]\nheader-version = "13.0"\nnvcc-version = "13.0.48"\n'
+        "[[toolkits]]\n",
+        '[[toolkits]]\ncompiles = ["12.0"]\nheader-version = "13.0"\nnvcc-version = "13.0.48"\n',
     )
     path = tmp_path / "machine.toml"
     path.write_text(f"long-paths = true\n{text}[visual-studio]\npath = 'C:/VS'\n", encoding="utf-8")
