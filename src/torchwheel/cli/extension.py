@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
 from torchwheel.extension import extension_build
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension
-from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request
+from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.host.compilers import join_words
+from torchwheel.host.installer import ask_index
 from torchwheel.preflight.doctor import Examination
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,
@@ -19,6 +22,7 @@ from torchwheel.reporting.errors import (
     error,
     refusal,
     skipped_errors,
+    stop_on,
 )
 from torchwheel.reporting.terminal import (
     fields_of,
@@ -29,16 +33,23 @@ from torchwheel.reporting.terminal import (
     terminal_width,
 )
 from torchwheel.survey import BuildRequest
+from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.torch_install.installed_torch import torch_findings
+from torchwheel.tree.source_tree import ill_formed_requires
+from torchwheel.versions import major_minor
 
 
 def print_plan(request: BuildRequest, *, as_json: bool) -> int:
     """Print the plan of extensions; the status is 2 if it has errors that would stop the build."""
-    with _as_of_a_command(request):
-        asked = read_hook_request(request)
+    asked = read_hook_request(request)
+    try:
         # Before a setup.py runs, which fails in its own way without it.
         _ = asked.project.torch
         plan = project_plan(asked)
+    except TorchwheelError as failure:
+        if not _is_for_lack_of_torch(failure):
+            raise
+        return _plan_isolated(asked, request.environment, failure, as_json=as_json)
     if as_json:
         print_document("plan", **plan_content(plan))
     else:
@@ -78,8 +89,7 @@ def _as_of_a_command(request: BuildRequest) -> Iterator[None]:
     try:
         yield
     except TorchwheelError as error:
-        # Whatever else that makes a setup.py say.
-        if "torch-not-installed" not in {problem.id for problem in error.problems}:
+        if not _is_for_lack_of_torch(error):
             raise
         # The long option, because the command is another one than that which says so.
         settings = [
@@ -89,6 +99,45 @@ def _as_of_a_command(request: BuildRequest) -> Iterator[None]:
         ]
         project = f"{''.join(settings)}{shell_word(str(request.project))}"
         raise refusal("torch-not-installed/command", project=project) from None
+
+
+def _is_for_lack_of_torch(error: TorchwheelError) -> bool:
+    """Whether PyTorch is not installed, whatever else that makes a setup.py say."""
+    return "torch-not-installed" in {problem.id for problem in error.problems}
+
+
+def _plan_isolated(
+    asked: HookRequest, environment: Mapping[str, str], failure: TorchwheelError, *, as_json: bool
+) -> int:
+    """Print what an isolated build would find today; without PyTorch here there is nothing more to say."""
+    project, settings = asked.project, asked.project.settings
+    wanted = project.pyproject.table("build-system").get("requires", [])
+    stop_on(ill_formed_requires(project.folder, wanted))
+    if "torch" not in {Requirement(text).name for text in wanted}:
+        raise failure
+    found = ask_index([*wanted, asked.kind.requirement], environment)
+    cuda = major_minor(found["cuda-toolkit"]) if "cuda-toolkit" in found else None
+    if settings.arch and not settings.is_cpu and cuda is None:
+        raise refusal(
+            "torch-without-cuda/index", torch=found["torch"], target=", ".join(settings.target_names)
+        )
+    toolkit = ask_index(requirements_for(cuda), environment) if cuda and not settings.is_cpu else {}
+    if as_json:
+        print_document("plan", isolated={"build": found, "toolkit": toolkit})
+        return 0
+    rows = [
+        ("project", str(project.folder)),
+        ("target", ", ".join(settings.target_names) or "none named"),
+        (
+            "isolated",
+            f"a build of today has torch {found['torch']} for {f'CUDA {cuda}' if cuda else 'the CPU'}",
+        ),
+        ("with it", ", ".join(f"{name} {found[name]}" for name in sorted(found) if name != "torch")),
+    ]
+    if toolkit:
+        rows.append(("toolkit", f"cuda-toolkit {toolkit['cuda-toolkit']} of PyPI, where none is installed"))
+    show(format_facts(rows, terminal_width(), _PATHS))
+    return 0
 
 
 def render_extension_plan(plan: ExtensionPlan, width: int) -> str:

@@ -1,4 +1,4 @@
-"""The installer for torchwheel's environments, the frontend's own uv or pip.
+"""The installer for torchwheel's environments, the frontend's own uv or pip, and what it would install today.
 
 An environment's own pip would come from ensurepip, years old in an old Python, without today's options and index
 formats.
@@ -6,6 +6,7 @@ formats.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -16,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from torchwheel.host.installer_settings import (
     frontend_uv,
     pip_variables,
@@ -23,7 +26,8 @@ from torchwheel.host.installer_settings import (
     uv_constraints,
     uv_variables,
 )
-from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.programs import NoAnswer, ask_program, find_program
+from torchwheel.reporting.errors import refusal
 from torchwheel.versions import at_least
 
 FRONTEND_VARIABLES = frozenset(
@@ -83,6 +87,22 @@ class Installer:
         # Without --ignore-installed, pip would uninstall other versions from the environment.
         options = ["--no-input", *quiet, *_ELSEWHERE, *place, *(["--ignore-installed"] if prefix else [])]
         yield [*self.command, "--python", python, "install", *options, *requires], pip_variables(variables)
+
+    @contextmanager
+    def resolve_command(
+        self, wanted: Path, environment: Mapping[str, str]
+    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the command that prints what a file of requirements comes to, and its variables."""
+        variables = installing_variables(environment)
+        if self.name == "uv":
+            with _uv_constraints(environment) as constraints:
+                own = ["--quiet", "--no-header", "--no-annotate", "--python", sys.executable]
+                options = [*own, *_UV_USUAL, *constraints]
+                yield [*self.command, "pip", "compile", *options, str(wanted)], uv_variables(variables)
+            return
+        own = ["--disable-pip-version-check", "--dry-run", "--ignore-installed", "--quiet", "--no-input"]
+        options = [*own, *_ELSEWHERE, "--report", "-", "-r", str(wanted)]
+        yield [*self.command, "install", *options], pip_variables(variables)
 
 
 @contextmanager
@@ -148,3 +168,40 @@ def _parent_command() -> list[str]:
     except OSError:
         return []
     return words
+
+
+_SECONDS = 300.0
+"""pip reads the metadata of thirty packages one after the other, from an index that may be far away."""
+
+
+def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return name -> version of what an isolated build of this Python would install today.
+
+    uv is asked where it is installed: it reads metadata in parallel, and only parts of wheels whose index has no
+    metadata files, which pip downloads whole.
+    """
+    uv = find_program("uv", environment.get("PATH"))
+    installer = (read_installer([uv], environment) if uv else None) or find_installer(environment)
+    if installer is None:
+        raise refusal("index-not-asked")
+    with tempfile.TemporaryDirectory(prefix="torchwheel-index-") as folder:
+        wanted = Path(folder, "requirements.in")
+        wanted.write_text("\n".join(requires) + "\n", encoding="utf-8")
+        with installer.resolve_command(wanted, environment) as (command, variables):
+            try:
+                answer = ask_program(command, variables, _SECONDS)
+            except NoAnswer as failure:
+                raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
+    if answer.returncode != 0:
+        raise refusal(
+            "index-has-no-answer",
+            requirements=", ".join(requires),
+            installer=installer,
+            reason=(answer.stderr or answer.stdout).strip(),
+        )
+    if installer.name == "uv":
+        lines = (line.partition(";")[0].split() for line in answer.stdout.splitlines())
+        pins = (words[0].partition("==") for words in lines if words)
+        return {canonicalize_name(name): version for name, equals, version in pins if equals}
+    found = (entry["metadata"] for entry in json.loads(answer.stdout)["install"])
+    return {canonicalize_name(one["name"]): one["version"] for one in found}

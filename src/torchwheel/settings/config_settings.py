@@ -63,10 +63,12 @@ class Passthrough:
     Attributes:
         by_backend: backend -> the names of its settings, without prefix; a final ``.*`` matches every name below.
         partial: the settings that build or install only a part of a project.
+        renamed: the assignment that replaces a setting, with ``{}`` for its value.
     """
 
     by_backend: Mapping[str, tuple[str, ...]]
     partial: frozenset[str]
+    renamed: Mapping[str, str]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,6 +97,7 @@ def read_passthrough() -> Passthrough:
     return Passthrough(
         by_backend={backend: tuple(entry["names"]) for backend, entry in table.items()},
         partial=frozenset(name for entry in table.values() for name in entry.get("partial", ())),
+        renamed={old: new for entry in table.values() for old, new in entry.get("renamed", {}).items()},
     )
 
 
@@ -215,6 +218,8 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
         return _unknown_setting(name, _format_example(bare, value))
+    if replacement := read_passthrough().renamed.get(bare_name(name)):
+        return _unknown_setting(name, config_option(*replacement.format(value).split("=", 1)))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in read_passthrough().names]

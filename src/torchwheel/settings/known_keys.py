@@ -160,7 +160,7 @@ class SettingsModel:
         cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
     )
     cuda_from: str = _key_field(
-        choice("auto", "system", "pypi"),
+        choice("auto", "system", "pypi", path_key="cuda-path"),
         "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
         "on (`pypi`), or PyPI where no installed one fits (`auto`). A folder is given as `cuda-path`.",
         "pypi",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import Problem, find_nearest, refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.known_keys import Where
@@ -87,7 +87,10 @@ def read_project(folder: Path) -> Project:
     file = folder / "pyproject.toml"
     if not is_file(file):
         return Project(folder, sdist=read_sdist_record(folder))
-    return Project(folder, read_toml(file), read_sdist_record(folder))
+    try:
+        return Project(folder, read_toml(file), read_sdist_record(folder))
+    except TorchwheelError as error:
+        raise TorchwheelError(_explain_target_clash(problem, file) for problem in error.problems) from None
 
 
 def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
@@ -174,6 +177,14 @@ def _is_adopted(table: object, problems: list[Problem]) -> bool:
 
 def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else raw_text(name)
+
+
+def _explain_target_clash(problem: Problem, file: Path) -> Problem:
+    """Replace a parser's error if its cause is that ``target`` is both a key and a table."""
+    text = read_beginning(file)
+    if not (re.search(r"(?m)^[ \t]*target[ \t]*=", text) and "[tool.torchwheel.target." in text):
+        return problem
+    return Problem.of("malformed-toml/target-table", origin=problem.origin, what=problem.what)
 
 
 def _no_table(name: str, raw: object) -> Problem:

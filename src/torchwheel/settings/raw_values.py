@@ -89,7 +89,7 @@ class Source:
         for name in read:
             component = read_components().find(name)
             if component is None:
-                self.problems.append(_unknown_component(name, location.origin))
+                self.problems.append(_unknown_component(name, key.name == "enable", location))
                 continue
             for option in component.options:
                 wanted = key.name == "enable"
@@ -109,9 +109,17 @@ def join_lists(values: Iterable[RawValue]) -> Iterator[RawValue]:
         yield first
 
 
-def _unknown_component(name: str, origin: str) -> Problem:
-    owner = read_components().of_option(name.upper())
-    meant = owner.name if owner else read_components().nearest(name)
+def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
+    origin, key = location.origin, location.key
+    if owner := read_components().of_option(name.upper()):
+        return Problem.of("unknown-component/option", origin=origin, name=name, key=key, meant=owner.name)
+    if re.match(r"(USE|BUILD)_", name):
+        head, equals = ("-C ", "=") if location.textual else ("", " = ")
+        assignment = f"{head}define.{name}{equals}{str(wanted).lower()}"
+        return Problem.of(
+            "unknown-component/no-component", origin=origin, name=name, key=key, assignment=assignment
+        )
+    meant = read_components().nearest(name)
     return Problem.of(
         "unknown-component/near" if meant else "unknown-component",
         origin=origin,

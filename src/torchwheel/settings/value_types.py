@@ -20,7 +20,8 @@ from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.compilers import command_words, join_words, leading_launchers
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
+from torchwheel.reporting.terminal import config_option
 from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import shipped_toml, unusable_character
 from torchwheel.versions import read_range
@@ -302,15 +303,23 @@ def whole(least: int, greatest: int) -> ValueType:
     return ValueType(f"a whole number from {least} to {greatest:,}", parse, schema, quoted=False, metavar="N")
 
 
-def choice(*words: str) -> ValueType:
-    """Return the type of one of a few words, in any case."""
+def choice(*words: str, path_key: str = "") -> ValueType:
+    """Return the type of one of a few words, in any case; a path is advised to go into the setting ``path_key``."""
+    form = f"one of {', '.join(words)}"
 
-    def parse(raw: Any, _: Location) -> str | None:
-        text = raw.strip().casefold() if isinstance(raw, str) else ""
-        return next((word for word in words if word.casefold() == text), None)
+    def parse(raw: Any, location: Location) -> str:
+        text = raw.strip() if isinstance(raw, str) else ""
+        for word in words:
+            if word.casefold() == text.casefold():
+                return word
+        meant = find_nearest(text, words)
+        fix = f"did you mean {meant}?" if meant else ""
+        if path_key and set(text) & set("/\\~"):
+            assignment = config_option(path_key, text) if location.textual else f'{path_key} = "{text}"'
+            fix = f"name a folder under {path_key}: {assignment}"
+        raise location.refuse(raw, form, fix=fix)
 
-    schema = {"type": "string", "enum": list(words)}
-    return ValueType(f"one of {', '.join(words)}", parse, schema, words=words)
+    return ValueType(form, parse, {"type": "string", "enum": list(words)}, words=words)
 
 
 def parse_truth(value: object) -> bool | None:

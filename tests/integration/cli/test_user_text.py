@@ -77,7 +77,11 @@ stable-abi = "2.10"
 
 
 @pytest.mark.parametrize("value", re.findall("(?<= = ).+", PROJECT))
-def test_no_value_of_a_project(value: str, here: Path, torchwheel: Run) -> None:
+def test_no_value_of_a_project(
+    value: str, here: Path, torchwheel: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where no PyTorch is installed the index is asked.
+    monkeypatch.setattr("torchwheel.cli.extension.ask_index", lambda *_: {"torch": "2.14.1"})
     (here / "op.cpp").touch()
     for text in (*TEXTS, "[1]", "3", "{}", "true", "1979-05-27"):
         quoted = "'" + text.replace("'", "\u2019").replace("\n", " ") + "'"

@@ -36,12 +36,18 @@ def project(request: pytest.FixtureRequest, here: Path) -> Path:
     return here
 
 
-@pytest.mark.parametrize("command", ["plan", "build", "doctor"])
+@pytest.mark.parametrize("command", ["build", "doctor"])
 def test_without_pytorch_beside_it(command: str, project: Path, torchwheel: Run) -> None:
     result = torchwheel(command)
     assert result.status == 2
     assert "[torch-not-installed]" in result.out + result.err
     assert "pip wheel --no-deps -w dist" in " ".join((result.out + result.err).split())
+
+
+def test_a_plan_asks_the_index(here: Path, torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "pyproject.toml").write_text(TABLES, encoding="utf-8")
+    monkeypatch.setattr("torchwheel.cli.extension.ask_index", lambda *_: {"torch": "2.14.1"})
+    assert "torch 2.14.1" in torchwheel("plan").out
 
 
 @pytest.mark.parametrize("command", [("get",), ("build", "--configure-only"), ("components",), ("adopt",)])

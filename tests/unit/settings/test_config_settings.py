@@ -102,14 +102,26 @@ def test_cmake_arguments_may_end_in_a_semicolon(load: Load) -> None:
     assert load(config={"cmake.args": "-Wno-dev;"}).passthrough == {"cmake.args": "-Wno-dev;"}
 
 
+@pytest.mark.parametrize("prefix", ["", "skbuild."])
+@pytest.mark.parametrize("name", read_passthrough().renamed)
+def test_what_scikit_build_core_rejects_is_refused_with_its_successor(
+    prefix: str, name: str, refuse: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problem,) = refuse(config={f"{prefix}{name}": "3.27"})
+    successor = read_passthrough().renamed[name].format("3.27")
+    assert (problem.id, successor in problem.remedy) == ("unknown-setting", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n', encoding="utf-8")
+    with pytest.raises(SystemExit):
+        importlib.import_module("scikit_build_core.build").build_wheel(str(tmp_path), {name: "3.27"})
+
+
 def test_scikit_build_cores_keys_are_all_known() -> None:
     file = importlib.resources.files("scikit_build_core") / "resources" / "scikit-build.schema.json"
     # Keys that only pyproject.toml can have, and those that are torchwheel's own settings.
     elsewhere = {"overrides", "config-setting", "cmake.define", "cmake.build-type", "build-dir", "env"}
-    # It rejects these itself from 1.0 on.
-    rejected = {"cmake.minimum-version", "cmake.targets", "cmake.verbose", "ninja.minimum-version"}
-    leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere - rejected
-    known = set(read_passthrough().names)
+    leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere
+    known = {*read_passthrough().names, *read_passthrough().renamed}
     assert {leaf for leaf in leaves if leaf not in known and f"{leaf}.*" not in known} == set()
     # What the schema cannot say: variants are set with -C alone; ``fail`` and ``generate`` take other forms.
     beyond = {"variant", "variant-name", "variant-label", "null-variant", "fail", "editable_mode"}
@@ -138,6 +150,7 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         ({"env": "x"}, "malformed-name", "CFLAGS=-O2"),
         ({"define.A B": "1"}, "malformed-name", "-C define.USE_NATIVE_ARCH=true"),
         ({"disable": "USE_NCCL"}, "unknown-component", "nccl"),
+        ({"enable": "USE_FOO"}, "unknown-component", "-C define.USE_FOO=true"),
         ({"enable": "nccl,ncll"}, "unknown-component", "nccl"),
         ({"enable": "nccl", "disable": "nccl"}, "contradiction", "disable names nccl"),
         ({"enable": "nccl", "define.USE_NCCL": "OFF"}, "contradiction", "define.USE_NCCL is OFF"),

@@ -205,6 +205,12 @@ def test_enable_and_disable_of_the_same(refuse: Refuse) -> None:
     ]
 
 
+def test_target_as_key_and_table_is_explained(refuse: Refuse) -> None:
+    problems = refuse(pyproject='[tool.torchwheel]\ntarget = "t4"\n[tool.torchwheel.target.t4]\njobs = 1\n')
+    assert [problem.id for problem in problems] == ["malformed-toml"]
+    assert "default-target" in problems[0].remedy
+
+
 @pytest.mark.parametrize(
     ("pyproject", "id", "what"),
     [

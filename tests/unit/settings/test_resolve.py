@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from said import said
 from settings.loading import Load, Refuse, rendered
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer, Settings
 
 # Every place that a value can stand in, lowest first.
@@ -122,10 +123,35 @@ def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse) -> None:
 
 
 def test_values_that_are_none(refuse: Refuse) -> None:
-    assert rendered(refuse(config={"cuda-from": "/opt/cuda", "compiler-cache": "never"})) == [
-        said("ill-typed-value", "-C cuda-from", '"/opt/cuda"', "one of auto, system, pypi"),
+    assert rendered(refuse(config={"cuda-from": "systm", "compiler-cache": "never"})) == [
+        said(
+            "ill-typed-value", "-C cuda-from", '"systm"', "one of auto, system, pypi", "did you mean system?"
+        ),
         said("ill-typed-value", '"never"', "one of auto, ccache, sccache, none", "-C compiler-cache=sccache"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "typed"),
+    [
+        ("/opt/cuda", "cuda-path=/opt/cuda"),
+        ("./my cuda", "'cuda-path=./my cuda'"),
+        ("~/cuda", "'cuda-path=~/cuda'"),
+        ("C:\\CUDA", "'cuda-path=C:\\CUDA'"),
+    ],
+)
+def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str, typed: str) -> None:
+    values = {"key": "cuda-from", "value": f'"{path}"', "form": "one of auto, system, pypi"}
+    for origin, asked, written in (
+        ("-C cuda-from", {"config": {"cuda-from": path}}, f"-C {typed}"),
+        (
+            "pyproject.toml [tool.torchwheel]",
+            {"pyproject": f"[tool.torchwheel]\ncuda-from = '{path}'\n"},
+            f'cuda-path = "{path}"',
+        ),
+    ):
+        fix = f"name a folder under cuda-path: {written}"
+        assert refuse(**asked) == (Problem.of("ill-typed-value/fixed", origin=origin, fix=fix, **values),)
 
 
 def test_what_was_replaced_is_remembered_from_the_highest_down(load: Load) -> None:

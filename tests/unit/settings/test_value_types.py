@@ -121,6 +121,12 @@ def test_the_refusal_says_what_and_what_instead() -> None:
     )
 
 
+def test_a_mistyped_choice_gets_the_nearest_word() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        choice("Release", "Debug").read("Relaese", TOML)
+    assert caught.value.problems[0].remedy == "did you mean Release?"
+
+
 def test_a_version_with_a_local_label_is_taken_apart_in_the_remedy() -> None:
     with pytest.raises(TorchwheelError) as caught:
         BASE_VERSION.read("2.6.0+cu124", TOML)

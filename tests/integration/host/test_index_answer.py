@@ -1,0 +1,44 @@
+"""What an index has, asked of both installers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from engine.tiny_wheels import tiny_wheel
+from torchwheel.host.installer import ask_index
+from torchwheel.reporting.errors import TorchwheelError
+
+
+@pytest.fixture(params=["pip", "uv"])
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """An index with two releases of a package, of which the newer one needs what is not there; uv on PATH or not."""
+    index, scripts = tmp_path / "wheels", tmp_path / "scripts"
+    index.mkdir()
+    scripts.mkdir()
+    tiny_wheel(index, "kernels", "1.0", "Helper_One>=2")
+    tiny_wheel(index, "kernels", "2.0", "helper-one>=9")
+    tiny_wheel(index, "helper_one", "2.5")
+    if request.param == "uv":
+        uv = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
+        assert uv is not None
+        (scripts / "uv").symlink_to(uv)
+    place = index.as_uri()
+    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": place, "UV_OFFLINE": "1", "UV_FIND_LINKS": place}
+    return {"PATH": str(scripts), "HOME": str(tmp_path), **found}
+
+
+def test_the_newest_that_fits(environment: dict[str, str]) -> None:
+    assert ask_index(["kernels"], environment) == {"kernels": "1.0", "helper-one": "2.5"}
+
+
+def test_nothing_fits(environment: dict[str, str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        ask_index(["kernels>=2", "helper-one<9"], environment)
+    (problem,) = caught.value.problems
+    assert problem.id == "index-has-no-answer"
+    assert "helper-one" in problem.why
