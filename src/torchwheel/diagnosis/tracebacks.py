@@ -13,7 +13,12 @@ from torchwheel.system.toml import shipped_toml
 
 TRACEBACK_LINES = 120
 """Lines above an exception in which its traceback, and what was being built, are looked for."""
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,7})')
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,7})'
+    r"|^(?:File )?(?P<file2>[^\s\"]{1,400}\.py)(?::(?P<line2>\d{1,7}),)? in "
+)
+"""A frame, as Python or IPython writes it."""
+_ARROW = re.compile(r"^-+> (?P<line>\d{1,7}) (?P<source>.*)")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:[^/\\]{1,80}\.egg[/\\])?(?P<name>\w{1,80})")
 _UNPACKED = re.compile(
     r"[/\\]pip-(?:install|build)-\w{1,20}[/\\](?P<name>[\w.-]{1,80}?)(?:_[0-9a-f]{32})?[/\\]"
@@ -89,8 +94,8 @@ def explain_exception(
     frames = tuple(_frames(above))
     own = [frame for frame in frames if frame.is_own]
     module, message = captures.get("module", "").partition(".")[0], captures.get("message", "")
-    if own and own[0].source.startswith("raise "):
-        # A module that says itself what it does not have.
+    if own and own[0].source.startswith(("raise ", "return getattr(")):
+        # A module that looks up, or says itself, what it does not have.
         own = [*dropwhile(lambda frame: frame.package == module.lower(), own)]
     read = {name: text for name, text in _read(frames, own, above) if text}
     known = {**read, **captures}
@@ -138,10 +143,15 @@ def distribution(module: str) -> str:
 
 def _frames(above: Sequence[str]) -> Iterator[_Frame]:
     """Yield the frames of the traceback, the last one first."""
-    for number, line in enumerate(above):
-        if match := _FRAME.match(line):
-            yield _Frame(match["file"], match["line"], above[number - 1].strip() if number else "")
-        elif "Traceback (most recent" in line:
+    line, source = "", ""
+    for below, text in zip(("", *above), above, strict=False):
+        if match := _ARROW.match(text):
+            line, source = match.groups()
+        elif match := _FRAME.match(text):
+            file = match["file"] or match["file2"]
+            yield _Frame(file, match["line"] or match["line2"] or line, source or below.strip())
+            line, source = "", ""
+        elif "Traceback (most recent" in text:
             return
 
 
