@@ -94,7 +94,7 @@ def explain_exception(
     frames = tuple(_frames(above))
     own = [frame for frame in frames if frame.is_own]
     module, message = captures.get("module", "").partition(".")[0], captures.get("message", "")
-    if own and own[0].source.startswith(("raise ", "return getattr(")):
+    if module and own and own[0].source.startswith(("raise ", "return getattr(")):
         # A module that looks up, or says itself, what it does not have.
         own = [*dropwhile(lambda frame: frame.package == module.lower(), own)]
     read = {name: text for name, text in _read(frames, own, above) if text}
@@ -164,8 +164,9 @@ def _read(frames: Iterable[_Frame], own: Sequence[_Frame], above: Sequence[str])
         yield "source", own[0].source
         yield "raised_in", distribution(own[0].package)
         yield "where", distribution(own[0].owner)
-        others = (frame.owner for frame in own if frame.owner != own[0].owner)
-        yield "caller", distribution(next(others, ""))
+        caller = next((frame for frame in own if frame.owner != own[0].owner), own[0])
+        yield "caller", distribution(caller.owner) if caller is not own[0] else ""
+        yield "user_code", "" if caller.package else caller.file
     python = next(filter(None, map(_PYTHON.search, files)), None)
     yield "python", f"3.{python['minor'] or python['minor2']}" if python else ""
     yield "isolated", "yes" if any(map(_ISOLATED.search, files)) else ""

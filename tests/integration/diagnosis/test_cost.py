@@ -12,7 +12,7 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import places, prefilter, scanner
+from torchwheel.diagnosis import facts, places, prefilter, scanner, tracebacks
 from torchwheel.diagnosis.decoding import Window
 from torchwheel.diagnosis.diagnosis_page import render
 from torchwheel.diagnosis.endings import read_endings, read_work
@@ -31,7 +31,7 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
     for ending in read_endings():
         yield ending.example, ending.regex
     yield "work", read_work()
-    for module in (scanner, places):
+    for module in (scanner, places, facts, tracebacks):
         yield from ((name, regex) for name, regex in vars(module).items() if isinstance(regex, re.Pattern))
     yield "prefixes", re.compile(f"^{_prefix_pattern().pattern}")
 
