@@ -145,7 +145,8 @@ class Recognised:
     @property
     def may_have_hints(self) -> bool:
         """Whether a hint is for who reads it: an entry knows better, and installed code is its author's."""
-        return not (self.entry.rank or {"raised_in", "is_name"} <= self.captures.keys())
+        is_of_name = not self.captures.keys().isdisjoint(("is_name", "nameerror", "attributeerror"))
+        return not (self.entry.rank or (is_of_name and "raised_in" in self.captures))
 
     @property
     def announces(self) -> bool:

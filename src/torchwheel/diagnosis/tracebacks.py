@@ -40,9 +40,7 @@ _VARIABLE = re.compile(r"\b(?:[A-Z][A-Z0-9]*_[A-Z0-9_]+|torch\.version\.\w+)\b")
 _IMPORT = re.compile(r"^(?:from|import) (?P<name>\w{1,80})")
 # Code that only passes a call on.
 _PASS_ON = frozenset({"pip", "pep517", "pyproject_hooks", "importlib", "_distutils_hack"})
-_TRAMPOLINE = re.compile(
-    r"[/\\]torch[/\\](?:nn[/\\]modules[/\\]module|utils[/\\]_contextlib|_ops|_compile)\.py$"
-)
+_WRAPPER = re.compile(r"return (?:await )?[\w.]{1,60}\(\*args, \*\*kw(?:arg)?s\)")
 _DAMAGED = "source code string cannot contain null bytes"
 _SENTENCES = frozenset(
     {"runtimeerror", "valueerror", "assertionerror", "oserror", "exception", "environmenterror"}
@@ -71,8 +69,8 @@ class _Frame(NamedTuple):
     @property
     def is_own(self) -> bool:
         """Whether it is neither of Python's library nor only passes a call on."""
-        if self.package:
-            return self.package not in _PASS_ON and not _TRAMPOLINE.search(self.file)
+        if self.package or _WRAPPER.match(self.source):
+            return self.package not in _PASS_ON and not _WRAPPER.match(self.source)
         match = _STANDARD.search(self.file)
         return not self.file.startswith("<") and (
             match is None or match["name"] not in sys.stdlib_module_names

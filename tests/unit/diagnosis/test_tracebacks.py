@@ -46,7 +46,7 @@ def commands(cause: Recognised) -> str:
         (
             [
                 (f"{SITE}/transformers/a.py", "m(x)"),
-                (f"{SITE}/torch/nn/modules/module.py", "forward_call(x)"),
+                (f"{SITE}/torch/nn/modules/module.py", "return forward_call(*args, **kwargs)"),
             ],
             "TypeError: LlamaModel.forward() got an unexpected keyword argument 'cache_position'",
             "call-unfit",
