@@ -9,6 +9,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
+from torchwheel.diagnosis.grammar import LONGEST_CAPTURE
 from torchwheel.system.toml import shipped_toml
 
 TRACEBACK_LINES = 120
@@ -71,10 +72,13 @@ class _Frame(NamedTuple):
         """Whether it is neither of Python's library nor only passes a call on."""
         if self.package or _WRAPPER.match(self.source):
             return self.package not in _PASS_ON and not _WRAPPER.match(self.source)
-        match = _STANDARD.search(self.file)
-        return not self.file.startswith("<") and (
-            match is None or match["name"] not in sys.stdlib_module_names
-        )
+        return not (self.file.startswith("<") or _is_standard(self.file))
+
+
+def _is_standard(file: str) -> bool:
+    """Whether a file that no installer brought is of Python's own library."""
+    match = _STANDARD.search(file)
+    return match is not None and match["name"] in sys.stdlib_module_names
 
 
 def explain_exception(
@@ -95,7 +99,7 @@ def explain_exception(
     if module and own and own[0].source.startswith(("raise ", "return getattr(")):
         # A module that looks up, or says itself, what it does not have.
         own = [*dropwhile(lambda frame: frame.package == module.lower(), own)]
-    read = {name: text for name, text in _read(frames, own, above) if text}
+    read = {name: text[:LONGEST_CAPTURE] for name, text in _read(frames, own, above) if text}
     known = {**read, **captures}
     kind = captures.get("kind", "").rpartition(".")[2].lower()
     known |= {kind: "yes"} if kind else {}
@@ -107,10 +111,13 @@ def explain_exception(
         return "installation-damaged", known | _module(match["name"], own, captures)
     if id in _NAMES and module and own and module == own[0].package:
         return "installation-damaged", known
-    if id in _NAMES and (module in sys.stdlib_module_names or module in shipped_toml(_TABLE)["removed"]):
-        gone = filter(None, (module, captures.get("name", "").lstrip(".")))
+    table = shipped_toml(_TABLE)
+    gone = f"{module}.{captures.get('name', '').lstrip('.')}".rstrip(".")
+    if id in _NAMES and not {module, gone}.isdisjoint(table["removed"]):
         bundled = {"bundled": "yes"} if known["distribution"] == "setuptools" else {}
-        return "python-too-new", {**known, "gone": ".".join(gone), **bundled}
+        return "python-too-new", {**known, "gone": gone, **bundled}
+    if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
+        return "python-incomplete" if gone in table["optional"] else "python-too-old", {**known, "gone": gone}
     if id != "python-exception":
         return id, known
     if own and (match := _variable(kind, message, own[0].source)):
@@ -129,7 +136,9 @@ def _variable(kind: str, message: str, source: str) -> re.Match[str] | None:
 def _module(module: str, own: Sequence[_Frame], captures: Mapping[str, str]) -> dict[str, str]:
     """Return how a module is installed, and the user's own file that stands in front of it."""
     file = captures.get("file") or (own[0].file if own else "")
-    shadows = Path(file.replace("\\", "/")).stem == module and not _INSTALLED.search(file)
+    shadows = Path(file.replace("\\", "/")).stem == module and not (
+        _INSTALLED.search(file) or _is_standard(file)
+    )
     shadow = {"shadow": file} if shadows else {}
     return {"module": captures.get("module", module), "distribution": distribution(module), **shadow}
 

@@ -79,7 +79,8 @@ def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> N
 
 
 def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
-    of_tracebacks = {"installation-damaged", "python-too-new", "setup-failed", "value-unset"}
+    of_tracebacks = {"installation-damaged", "setup-failed", "value-unset"}
+    of_tracebacks |= {"python-incomplete", "python-too-new", "python-too-old"}
     without_form = read_classes().keys() - {form.id for form in read_forms()}
     assert without_form == {"build-stopped", "step-says", *of_tracebacks}
 

@@ -65,6 +65,18 @@ def commands(cause: Recognised) -> str:
             {"gone": "collections.Mapping", "raised_in": "colorclass"},
         ),
         (
+            [(f"{SITE}/vllm/a.py", "from typing import Self")],
+            "ImportError: cannot import name 'Self' from 'typing' (/usr/lib/python3.10/typing.py)",
+            "python-too-old",
+            {"gone": "typing.Self", "raised_in": "vllm"},
+        ),
+        (
+            [("/l/python3.12/ctypes/__init__.py", "from _ctypes import Union")],
+            "ModuleNotFoundError: No module named '_ctypes'",
+            "python-incomplete",
+            {"gone": "_ctypes"},
+        ),
+        (
             [("/w/a.py", "import torch"), (f"{SITE}/torch/_torch_docs.py", "add_docstr(torch.potrs,")],
             "AttributeError: module 'torch' has no attribute 'potrs'",
             "installation-damaged",
