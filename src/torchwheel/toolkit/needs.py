@@ -304,7 +304,8 @@ def find_objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Pro
     if toolkit.nvcc is None:
         yield Problem.of("toolkit-without-nvcc", origin=origin, root=toolkit.root)
     allowed, others = needs.settings.cuda, tuple(_find_incapabilities(toolkit, needs, origin))
-    if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
+    # None: no file says which patch release it is.
+    if not in_range(toolkit.version, toolkit.patch_release, allowed):
         # Suggesting another range would only lead to the next problem.
         yield Problem.of(
             "toolkit-outside-range" if others else "toolkit-outside-range/range",
@@ -344,15 +345,3 @@ def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Findin
     finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None:
         yield finding
-    allowed = needs.settings.cuda
-    if in_range(toolkit.version, toolkit.patch_release, allowed) is None:
-        yield warning(
-            Problem.of(
-                "toolkit-patch-unknown",
-                origin=origin,
-                root=toolkit.root,
-                cuda=toolkit.version,
-                range=allowed,
-                origin_of_range=needs.settings.entries["cuda"].origin,
-            )
-        )

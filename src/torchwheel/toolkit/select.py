@@ -15,7 +15,7 @@ from torchwheel.hardware.architecture import known_architectures
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read_toolkit import assumed_toolkit
@@ -101,12 +101,11 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
     refused: list[Problem] = []
 
     def rank(toolkit: Toolkit) -> tuple[object, ...]:
-        unknown = in_range(toolkit.version, toolkit.patch_release, settings.cuda) is None
-        return unknown, preferred is None or toolkit.version != preferred[0], needs.sort_key(toolkit.version)
+        return preferred is None or toolkit.version != preferred[0], needs.sort_key(toolkit.version)
 
     if settings.cuda_from != PYPI:
         # Equal ones keep their order, the best first, because sorted() is stable.
-        for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.sort_key(t.version))):
+        for toolkit in sorted(candidates.installed, key=lambda one: needs.sort_key(one.version)):
             problems = tuple(find_objections(toolkit, needs, toolkit.origin))
             _log_answer(toolkit, problems)
             if not problems:

@@ -333,14 +333,13 @@ def test_another_patch_release_is_refused(plan: Planner) -> None:
     ]
 
 
-def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
+def test_an_unknown_patch_release_is_none_that_was_asked_for(plan: Planner, here: Host) -> None:
     found = [patched(None, root="/usr"), patched("12.9.1", root="/opt/cuda")]
     config = {**RTX5070, "cuda": "12.9.1"}
     assert plan(config, host=here, toolkits=found).toolkit == found[1]
-    alone = plan(config, host=here, toolkits=found[:1])
-    assert alone.toolkit == found[0]
-    assert rendered(alone.findings) == [
-        said("warning: toolkit-patch-unknown", "nvcc on PATH", "/usr", "==12.9.1", "-C cuda")
+    refused = plan({**config, "cuda-path": "/usr"}, named=found[0])
+    assert errors(refused) == [
+        said("error: toolkit-outside-range", "-C cuda-path", "/usr", "12.9", "==12.9.1")
     ]
     assert ids(plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found[:1])) == []
 
