@@ -38,7 +38,7 @@ from field.surroundings import CONSTRAINED, Shared, Surroundings, make_surroundi
 
 BY_HAND = {"epoch": "unset", "compiler": "cc"}
 """ELF files are compared by what others see of them: torchwheel's flags take folders out of objects."""
-ADDED = ["torchwheel.json"]
+ADDED = ["sboms/torchwheel.cdx.json", "torchwheel.json"]
 
 pytestmark = [
     pytest.mark.field,

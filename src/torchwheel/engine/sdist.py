@@ -29,7 +29,7 @@ from torchwheel.settings.project import (
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.system.paths import is_file
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
 from torchwheel.tree.source_tree import Tree, get_subtable, read_pyproject
 from torchwheel.versions import wheel_spelling
@@ -107,7 +107,7 @@ def _sdist_members(
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if is_file(path))
-    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity)
+    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity, submodule_states(tree.root))
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
     include, exclude = (_sdist_patterns(settings, own, name) for name in ("include", "exclude"))
     for relative in sdist_files(tree.root, include, exclude):

@@ -16,7 +16,9 @@ from torchwheel.plan.output import NOT_RECORDED, decisions_document, is_launcher
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings.value_types import parse_truth
+from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
+from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.proof import Expectation, verify_wheel
 
@@ -47,6 +49,8 @@ def finalize_wheel(
         provenance=provenance,
         environment=environment,
         folders=named_folders(plan),
+        libraries=vendored_libraries(plan.tree.root),
+        toolkit=toolkit_packages(plan.toolkit) if plan.toolkit else (),
         # An editable wheel may have any tag.
         name=None if editable else plan.wheel_name,
     )

@@ -30,8 +30,10 @@ from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
+from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import known_changes
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_source, source_facts_json
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class WheelRecord:
     label: str | None
     skip_check: tuple[str, ...]
     provenance: Mapping[str, Any]
+    toolkit: tuple[ToolkitPackage, ...] = ()
 
     @property
     def modules(self) -> tuple[ExpectedModule, ...]:
@@ -120,6 +123,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
         label=project.settings.local_version,
         skip_check=project.settings.skip_check,
         provenance=provenance,
+        toolkit=toolkit_packages(toolkit) if toolkit else (),
     )
     return _with_requirements(record)
 
@@ -154,7 +158,7 @@ def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
         "extensions": {**own["extensions"], "modules": modules},
     }
     compiled = next((record for record in records if record.cuda), records[0])
-    whole = replace(records[0], cuda=compiled.cuda, provenance=merged)
+    whole = replace(records[0], cuda=compiled.cuda, toolkit=compiled.toolkit, provenance=merged)
     return _with_requirements(whole)
 
 
@@ -165,7 +169,8 @@ def write_wheel_record(file: Path, record: WheelRecord) -> None:
 def read_wheel_record(file: Path) -> WheelRecord:
     """Read a record written by :func:`write_wheel_record`."""
     document = json.loads(file.read_text(encoding="utf-8"))
-    return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"])})
+    toolkit = tuple(ToolkitPackage(*package) for package in document["toolkit"])
+    return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"]), "toolkit": toolkit})
 
 
 def is_labelled(settings: Settings) -> bool:
@@ -197,7 +202,9 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
         settings["local-version"] = ""
     return {
         SDIST_FILE: SdistRecord(version, settings, label).to_json(),
-        SOURCE_FACTS_FILE: source_facts_json(read_source(project.folder)[0], ""),
+        SOURCE_FACTS_FILE: source_facts_json(
+            read_source(project.folder)[0], "", submodule_states(project.folder)
+        ),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import NamedTuple
 
 from torchwheel.versions import ReleaseRange
 
@@ -35,6 +36,14 @@ class Toolkit:
         if self.nvcc is not None:
             return str(path_of(self.nvcc).parent)
         return str(path_of(self.root) / "bin")
+
+
+class ToolkitPackage(NamedTuple):
+    """A part of a toolkit, by the name of its package on PyPI or by NVIDIA's in version.json: ``cuda_cudart``."""
+
+    name: str
+    version: str
+    is_from_pypi: bool
 
 
 @dataclass(frozen=True)

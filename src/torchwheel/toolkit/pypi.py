@@ -323,8 +323,11 @@ def _add_driver_stub(root: Path) -> None:
 
 
 def _write_versions(installed: InstalledPackages, root: Path) -> None:
-    """Write version.json like NVIDIA's installers, with their names of the parts."""
-    content = {"cuda_nvcc": {"name": "CUDA NVCC", "version": installed.compiler_version}}
+    """Write version.json like NVIDIA's installers, with their names of the parts, and the list of packages."""
+    content = {
+        "cuda_nvcc": {"name": "CUDA NVCC", "version": installed.compiler_version},
+        "packages": dict(sorted(installed.versions.items())),
+    }
     (root / _COMPLETE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import find_below, is_closed, is_dir, is_file
 from torchwheel.toolkit.cuda_releases import read_toolkits
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
@@ -79,6 +79,18 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
 
 def compiler_in(folder: Path) -> Path | None:
     return next((folder / name for name in _COMPILERS if is_file(folder / name)), None)
+
+
+def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
+    root = Path(toolkit.root)
+    from_pypi = _version_document(root).get("packages")
+    if isinstance(from_pypi, dict):
+        found = [ToolkitPackage(name, str(version), True) for name, version in from_pypi.items()]
+    else:
+        stated = {name: version for name, version in _stated_versions(root).items() if name != "cuda"}
+        found = [ToolkitPackage(name, version, False) for name, version in stated.items()]
+    whole = ToolkitPackage("cuda-toolkit", toolkit.patch_release or toolkit.version, False)
+    return (whole, *sorted(found))
 
 
 def _version_document(root: Path) -> dict[str, Any]:

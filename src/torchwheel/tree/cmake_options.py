@@ -265,6 +265,15 @@ def _required_cmake(text: str) -> str:
     return ""
 
 
+def project_version(text: str) -> str | None:
+    """The version in a CMakeLists.txt's ``project``; None without one or if it is a variable."""
+    for command in parse_commands(text):
+        if command.name == "project" and "VERSION" in command.arguments:
+            version = "".join(command.arguments[command.arguments.index("VERSION") + 1 :][:1])
+            return version if _VERSION.fullmatch(version) else None
+    return None
+
+
 def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str]) -> tuple[str, ...] | None:
     """Return the third-party projects that CMake 4 refuses; None if their sources are missing.
 

@@ -25,7 +25,7 @@ _MOST_SECONDS = 60
 # core.fsmonitor may name a program in the repository, which git would run.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
-_ENTRY = re.compile(r"(?P<key>path|update)\s*=\s*(?P<value>.*)", re.IGNORECASE)
+_ENTRY = re.compile(r"(?P<key>path|update|url)\s*=\s*(?P<value>.*)", re.IGNORECASE)
 # https://git-scm.com/docs/git-ls-files: S is "skip worktree", a small letter "assume unchanged".
 _UNWATCHED = re.compile(r"(?:^|\0)[Sa-z] ")
 _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<path>[^\0]+)\0")
@@ -67,6 +67,11 @@ def read_checkout(root: Path) -> Checkout:
 def head_commit(root: Path) -> str | None:
     """The full hash of the commit checked out at ``root`` itself; None if there is none or git fails."""
     return run_git(root, "rev-parse", "--verify", "--quiet", "HEAD") if is_checkout(root) else None
+
+
+def head_tag(root: Path) -> str | None:
+    """The tag on the commit checked out at ``root`` itself; None if there is none or git fails."""
+    return run_git(root, "describe", "--tags", "--exact-match", "HEAD") if is_checkout(root) else None
 
 
 def is_changed(root: Path, *besides: str) -> bool:
@@ -158,7 +163,7 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
     """Find the submodules at a commit other than the recorded one; () if git fails."""
-    paths = [path.as_posix() for path in _read_submodules(root)] if is_checkout(root) else []
+    paths = [path.as_posix() for path in _submodule_urls(root)] if is_checkout(root) else []
     if not paths:
         return ()
     # "dirty" ignores edits in a submodule but reports another commit.
@@ -190,6 +195,20 @@ def is_empty(folder: Path) -> bool:
     return not is_dir(folder) or not any(entry.name != ".git" for entry in folder.iterdir())
 
 
+class Submodule(NamedTuple):
+    path: str
+    url: str
+
+
+def read_submodules(root: Path) -> tuple[Submodule, ...]:
+    """Return the submodules of a tree, at any depth, by path."""
+    found = (
+        Submodule(str(below / path), _submodule_urls(root / below)[path])
+        for below, path in _find_submodules(root)
+    )
+    return tuple(sorted(found))
+
+
 def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
     """Yield the submodules of a tree, at any depth: the folder of the parent, and the path in it.
 
@@ -198,14 +217,14 @@ def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]
     top, waiting = root.resolve(), [PurePosixPath()]
     while waiting:
         below = waiting.pop()
-        for path in _read_submodules(root / below):
+        for path in _submodule_urls(root / below):
             yield below, path
             if (top / below / path).resolve() == top / below / path:
                 waiting.append(below / path)
 
 
-def _read_submodules(root: Path) -> Iterator[PurePosixPath]:
-    """Yield the paths in .gitmodules (git-config syntax), of submodules inside the tree that git would update.
+def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
+    """Read path -> url from .gitmodules (git-config syntax), of submodules inside the tree that git would update.
 
     Read without git because an unpacked archive lacks its submodules too, also on machines without git.
     """
@@ -216,10 +235,16 @@ def _read_submodules(root: Path) -> Iterator[PurePosixPath]:
             sections.append({})
         elif sections and (entry := _ENTRY.fullmatch(line)):
             sections[-1][entry["key"].lower()] = _unquote(entry["value"])
-    named = (section for section in sections if section.get("update") != "none")
-    for path in dict.fromkeys(PurePosixPath(section.get("path", "")) for section in named):
-        if "\0" not in str(path) and path.parts and not path.is_absolute() and ".." not in path.parts:
-            yield path
+    urls = {
+        PurePosixPath(section["path"]): section.get("url", "")
+        for section in sections
+        if "\0" not in section.get("path", "\0") and section.get("update") != "none"
+    }
+    return {
+        path: url
+        for path, url in urls.items()
+        if path.parts and not path.is_absolute() and ".." not in path.parts
+    }
 
 
 def _unquote(value: str) -> str:

@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.version import Version
 
@@ -21,10 +22,13 @@ from torchwheel.system.paths import exists, is_closed, is_dir, is_file
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import (
     Checkout,
+    head_commit,
+    head_tag,
     is_checkout,
     is_dirty,
     missing_submodules,
     read_checkout,
+    read_submodules,
 )
 from torchwheel.tree.source_tree import SHIM_BACKEND, Tree, read_build_system
 from torchwheel.versions import parse_numbers
@@ -92,13 +96,20 @@ def _own_files(*, adopted: bool) -> tuple[str, ...]:
     return ("pyproject.toml", f"*/{SHIM_BACKEND}.*") if adopted else ()
 
 
-def source_facts_json(source: Tree | Checkout, identity: str) -> bytes:
-    """Return the content of ``.torchwheel-source.json`` for an sdist of a source."""
+def source_facts_json(
+    source: Tree | Checkout, identity: str, states: Mapping[str, SubmoduleState] | None = None
+) -> bytes:
+    """Return the content of ``.torchwheel-source.json`` for an sdist of a source.
+
+    Args:
+        states: its :func:`submodule_states`.
+    """
     facts = {
         "commit": source.commit,
         "release_tag": source.release_tag,
         "dirty": source.dirty,
         "identity": identity,
+        **({"submodules": {path: state._asdict() for path, state in states.items()}} if states else {}),
     }
     return (json.dumps(facts, indent=2) + "\n").encode()
 
@@ -116,6 +127,29 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
     if not texts or not isinstance(dirty, bool):
         raise _malformed_facts(path)
     return Checkout(commit, tag, dirty), identity or here
+
+
+class SubmoduleState(NamedTuple):
+    """The commit of a submodule, as a full hash, and a tag on it; None if unknown."""
+
+    commit: str | None = None
+    tag: str | None = None
+
+
+def submodule_states(root: Path) -> dict[str, SubmoduleState]:
+    """Return the state of each submodule by path, from git, else from ``.torchwheel-source.json``."""
+    paths = [submodule.path for submodule in read_submodules(root)]
+    facts = root / SOURCE_FACTS_FILE
+    if is_checkout(root) or not is_file(facts):
+        return {path: SubmoduleState(head_commit(root / path), head_tag(root / path)) for path in paths}
+    recorded = _read_facts(facts).get("submodules", {})
+    try:
+        states = {path: SubmoduleState(**recorded.get(path, {})) for path in paths}
+    except (AttributeError, TypeError):
+        raise _malformed_facts(facts) from None
+    if not all(isinstance(value, (str, type(None))) for state in states.values() for value in state):
+        raise _malformed_facts(facts)
+    return states
 
 
 def _read_facts(path: Path) -> dict[str, Any]:

@@ -21,9 +21,12 @@ from torchwheel.reporting.errors import (
 )
 from torchwheel.reproducible import source_date
 from torchwheel.system.paths import exists, is_file
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
+from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest
 from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.sbom import SBOM_NAME, sbom_bytes
 
 NO_MANIFEST = "its build manifest is missing or cannot be read"
 
@@ -37,14 +40,17 @@ def finalize(
     provenance: Mapping[str, Any],
     environment: Mapping[str, str],
     folders: Mapping[str, str] | None = None,
+    libraries: Iterable[VendoredLibrary] = (),
+    toolkit: Iterable[ToolkitPackage] = (),
     name: str | None = None,
 ) -> Path:
-    """Inspect a wheel, verify it, add the build manifest, and place it under its name.
+    """Inspect a wheel, verify it, add the build manifest and the bill of materials, and place it under its name.
 
     Args:
         verify: everything in which the wheel is not what was planned; what no honest build makes counts besides.
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
+        libraries: those whose sources lie in the tree, for the bill of materials.
 
     Returns:
         The finished wheel.
@@ -68,7 +74,10 @@ def finalize(
     manifest = manifest_document(plan, contents, built_at)
     named = {**home_names(environment), **(folders or {} if built_at else {})}
     finished = wheel_directory / (name or built.name)
-    members = {MANIFEST_NAME: manifest_bytes(manifest, named)}
+    members = {
+        MANIFEST_NAME: manifest_bytes(manifest, named),
+        SBOM_NAME: sbom_bytes(contents, plan, libraries, toolkit, built_at),
+    }
     add_members(built, finished, members, environment=environment)
     built.unlink()
     return finished

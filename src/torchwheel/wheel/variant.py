@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -23,6 +24,7 @@ from torchwheel.wheel.inspection import judge_libraries
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.rewrite import Changes, Relabelling, rewrite_wheel
+from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
 
 Properties = Mapping[str, tuple[str, ...]]
 """Values by feature of NVIDIA's namespace."""
@@ -148,6 +150,10 @@ def write_variant(
             # The manifest is that of the wheel that is installed.
             manifest["wheel"]["version"] = public_version
             members[MANIFEST_NAME] = manifest_bytes(manifest)
+        if (sbom := f"{archive.dist_info}/{SBOM_NAME}") in archive.members:
+            # One that torchwheel did not write stays as it is.
+            with suppress(KeyError, TypeError, ValueError):
+                members[SBOM_NAME] = relabelled_sbom(archive.read(sbom, MANIFEST_BYTES), public_version)
         return Changes(members, relabelling.folders(archive.dist_info))
 
     rewrite_wheel(source, target, make_changes, environment=environment)

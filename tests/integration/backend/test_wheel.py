@@ -43,7 +43,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the names of librari
 
 
 def expected_names(generation: str) -> set[str]:
-    info = {"METADATA", "RECORD", "WHEEL", "torchwheel.json"}
+    info = {"METADATA", "RECORD", "WHEEL", "torchwheel.json", "sboms/torchwheel.cdx.json"}
     info |= {f"licenses/{name}" for name in LICENSES}
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     functorch = set()

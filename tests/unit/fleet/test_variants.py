@@ -17,7 +17,10 @@ from wheel_samples import agrees_with_record, compressed
 
 
 def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
-    plain = SiteRecipe().write(tmp_path / "dist")
+    sbom = "torch-2.14.1+cu130.sm120.dist-info/sboms/torchwheel.cdx.json"
+    component = {"name": "torch", "version": "2.14.1+cu130.sm120", "purl": "x"}
+    text = json.dumps({"metadata": {"component": component}, "serialNumber": "urn:uuid:0"})
+    plain = SiteRecipe(more={sbom: text.encode()}).write(tmp_path / "dist")
     update_site(tmp_path / "site", [plain], {}, Choices(variants=True))
     folder = tmp_path / "site/simple/torch"
     made = folder / "torch-2.14.1-py3-none-linux_x86_64-cu130.sm120.whl"
@@ -47,6 +50,10 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     )
     with zipfile.ZipFile(made) as archive:
         assert json.loads(archive.read("torch-2.14.1.dist-info/variant.json")) == document
+        stated = json.loads(archive.read("torch-2.14.1.dist-info/sboms/torchwheel.cdx.json"))
+    component = stated["metadata"]["component"]
+    assert (component["version"], component["purl"]) == ("2.14.1", "pkg:pypi/torch@2.14.1")
+    assert stated["serialNumber"] not in ("", "urn:uuid:0")
 
 
 @pytest.mark.parametrize(

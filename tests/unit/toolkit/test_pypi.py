@@ -197,6 +197,8 @@ def test_other_code_reads_the_same_toolkit_off_its_files(packages: Path, tmp_pat
     read = toolkit_at(toolkit.root)
     assert (read.version, read.full_version, read.nvcc) == ("13.0", "13.0.88", toolkit.nvcc)
     assert (read.include_dirs, read.library_dir) == (toolkit.include_dirs, toolkit.library_dir)
+    content = json.loads(Path(toolkit.root, "version.json").read_text(encoding="utf-8"))
+    assert content["packages"]["nvidia-nvjitlink"] == "13.5.37"
 
 
 def test_the_tree_outlives_the_environment_and_has_the_same_place_for_another(tmp_path: Path) -> None:

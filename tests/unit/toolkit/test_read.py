@@ -17,6 +17,7 @@ from torchwheel.toolkit.read_toolkit import (
     assumed_toolkit_at,
     read_toolkit,
     toolkit_at,
+    toolkit_packages,
 )
 
 NATIVE_TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}.get(platform.machine())
@@ -137,6 +138,35 @@ def test_the_patch_release_is_version_json_s(tmp_path: Path, version: str, patch
         json.dumps({"cuda": {"version": version}, "cuda_nvcc": {"version": "12.9.86"}}),
     )
     assert toolkit_at(tmp_path).patch_release == patch_release
+
+
+@pytest.mark.parametrize(
+    ("document", "packages"),
+    [
+        (
+            {
+                "cuda_nvcc": {"version": "13.0.88"},
+                "packages": {"nvidia-nvvm": "13.0.88", "nvidia-cublas": "13.1.0.3"},
+            },
+            [
+                ("cuda-toolkit", "13.0", False),
+                ("nvidia-cublas", "13.1.0.3", True),
+                ("nvidia-nvvm", "13.0.88", True),
+            ],
+        ),
+        (
+            {
+                "cuda": {"version": "13.0.2"},
+                "cuda_nvcc": {"name": "CUDA NVCC", "version": "13.0.88"},
+                "nvidia_fs": 1,
+            },
+            [("cuda-toolkit", "13.0.2", False), ("cuda_nvcc", "13.0.88", False)],
+        ),
+    ],
+)
+def test_the_packages_of_a_toolkit(tmp_path: Path, document: object, packages: list[object]) -> None:
+    put(tmp_path / "version.json", json.dumps(document))
+    assert list(toolkit_packages(toolkit_at(tmp_path))) == packages
 
 
 # --- on machines that cannot be looked into
