@@ -19,7 +19,7 @@ from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.compilers import join_words, program_words
 from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import temporary_variables
-from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import TorchwheelError, stop_on
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 
@@ -50,9 +50,6 @@ def call_inner(
         watch: called with each line of its output.
         follow: see :func:`torchwheel.engine.process.run_streaming`.
     """
-    needed = request.kind.requirement
-    if not request.kind.is_installed:
-        raise refusal("inner-backend-missing", backend=needed.partition(">")[0], requirement=needed)
     user = request.project.environment
     # PATH is the user's own, preceded by the script that replaces a missing compiler cache.
     ours = {name: value for name, value in (variables or {}).items() if name == "PATH" or not user.get(name)}
@@ -86,7 +83,7 @@ def call_inner(
                     environment=environment if jobs is None else {**environment, _JOBS: str(jobs)},
                 )
             except ProcessFailed as failure:
-                what = f"{needed.partition('>')[0]} ended with status {failure.code}"
+                what = f"{request.kind.requirement.partition('>')[0]} ended with status {failure.code}"
                 problem = explained_failure("inner-build-failed", what, file, str(folder), failure.start)
                 raise TorchwheelError(hook_handover.problems() or problem) from failure
             # scikit-build-core may have an override for failures, which omits the refused setting.

@@ -331,18 +331,6 @@ def test_another_generator_is_refused(tmp_path: Path, variables: dict[str, str],
     assert "[generator-not-ninja]" in failed.stderr
 
 
-def test_a_backend_inside_that_is_not_installed_is_named(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda _: None)
-    request = read_hook_request(BuildRequest(project, {"target": "cpu"}, {"PATH": ""}))
-    with pytest.raises(TorchwheelError) as caught:
-        inner_backend.call_inner(request, "build_wheel", str(project.parent))
-    assert caught.value.render() == (
-        Problem.of("inner-backend-missing", backend="setuptools", requirement="setuptools>=77").render()
-    )
-
-
 def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,16 +117,6 @@ def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path
     }
 
 
-def test_without_images_the_machine_has_the_toolkit(checkout: Path) -> None:
-    (job,) = fleet(checkout, targets=("rtx5070",), images=False).jobs
-    assert (job.image, job.cuda, job.cuda_from) == ("", "", "")
-
-
-def test_what_github_would_evaluate_is_refused(checkout: Path) -> None:
-    for settings in ({"env.CFLAGS": "${{ github.token }}"}, {"define.USE_X": "a ${{secrets.X}}"}):
-        assert list(refusal(checkout, settings=settings)) == ["expression-in-value"]
-
-
 def test_settings_reach_jobs_as_variables(checkout: Path) -> None:
     settings: dict[str, Any] = {
         "disable": ["tests", "mpi"],
