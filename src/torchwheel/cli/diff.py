@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 def _render_comparison(found: Comparison, width: int) -> str:
     sides = (found.before, found.after)
-    paths = [("before", str(found.before.subject.path)), ("after", str(found.after.subject.path))]
+    paths = [("before", str(found.before.contents.path)), ("after", str(found.after.contents.path))]
     parts = [wrap_paragraph(found.headline, width), format_facts(paths, width, whole=("before", "after"))]
     for name, title in _CHANGES.items():
         if changes := getattr(found, name):
@@ -60,7 +60,7 @@ def _render_comparison(found: Comparison, width: int) -> str:
                     width,
                 )
             )
-    if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
+    if unknown := [str(side.contents.path.name) for side in sides if side.plan is None]:
         parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
     if found.libraries:
         rows = [
@@ -109,9 +109,9 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
 
 def _side_document(side: Side) -> dict[str, Any]:
     return {
-        "path": str(side.subject.path),
-        "kind": "wheel" if side.subject.site is None else "package",
-        **fields_of(side.subject.contents, "name", "version"),
+        "path": str(side.contents.path),
+        "kind": "wheel" if side.contents.site is None else "package",
+        **fields_of(side.contents, "name", "version"),
         "files": len(side.files),
         **fields_of(side, "size", "packed"),
     }

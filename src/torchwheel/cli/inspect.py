@@ -91,12 +91,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _false_label(inspected: Inspected) -> Iterator[Problem]:
     """Whether a wheel's label is false; of a label that torchwheel did not make, only what its metadata denies."""
-    if inspected.contents is None:
-        return
-    if inspected.manifest is not None:
-        yield from false_label(inspected.contents, inspected.manifest)
-    else:
-        yield from label_against_requirements(inspected.contents)
+    if (contents := inspected.contents) is not None:
+        yield from (false_label if contents.manifest else label_against_requirements)(contents)
 
 
 def _render_inspected(inspected: Inspected, answers: list[Suitability], width: int) -> str:
@@ -123,13 +119,14 @@ def _describe_answer(answer: Suitability) -> str:
 
 
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
-    torch, manifest = inspected.torch, inspected.manifest
+    torch, contents = inspected.torch, inspected.contents
+    manifest = contents.manifest if contents else None
     off = ", ".join(manifest["plan"].get("options", {}).get("switched_off", ())) if manifest else ""
     return [
         (inspected.kind, str(inspected.path)),
-        ("name", inspected.name or ""),
-        ("version", inspected.version or ""),
-        ("tags", ", ".join(inspected.tags)),
+        ("name", contents.name if contents else ""),
+        ("version", contents.version if contents else ""),
+        ("tags", ", ".join(contents.tags) if contents else ""),
         ("torch", (torch.version or "") if torch else ""),
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
@@ -171,9 +168,11 @@ def _describe_code(library: Library) -> str:
 
 
 def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:
-    torch = inspected.torch
+    torch, contents = inspected.torch, inspected.contents
+    own: dict[str, Any] = {"name": None, "version": None, "tags": [], "manifest": None}
     return {
-        **fields_of(inspected, "path", "kind", "name", "version", "tags", "remarks", "manifest"),
+        **fields_of(inspected, "path", "kind", "remarks"),
+        **(fields_of(contents, *own) if contents else own),
         "torch": torch and fields_of(torch, "version", "cuda", "git_version", "debug"),
         "libraries": [fields_of(one, "path", "size", "images", "amd_bytes") for one in inspected.libraries],
         "gpus": [_answer_document(answer) for answer in answers],

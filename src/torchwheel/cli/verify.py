@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.proof.outcome import Check, CheckOutcome, Subject
+from torchwheel.proof.outcome import Check, CheckOutcome
 from torchwheel.reporting.terminal import (
     fields_of,
     format_facts,
@@ -21,7 +21,8 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
-from torchwheel.verification.claims import read_subject, run_checks
+from torchwheel.verification.claims import run_checks
+from torchwheel.wheel.contents import WheelContents, inspect_wheel
 
 _WORDS = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "failed", CheckOutcome.NOT_TRIED: "not tried"}
 
@@ -57,20 +58,20 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> Answer:
     """Run the checks, and show each as it ends; the status is that of the first that failed."""
-    subject = read_subject(Path(parsed.wheel))
+    contents = inspect_wheel(Path(parsed.wheel))
     environment = dict(os.environ)
     done: list[Check] = []
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         if not parsed.json:
-            kind = "wheel" if subject.site is None else "package"
-            show(format_facts([(f"{kind:<13}", str(subject.path))], terminal_width()))
-        for check in run_checks(subject, environment, install=parsed.install, more=parsed.more):
+            kind = "wheel" if contents.site is None else "package"
+            show(format_facts([(f"{kind:<13}", str(contents.path))], terminal_width()))
+        for check in run_checks(contents, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:
-                _show(check, str(subject.path))
+                _show(check, str(contents.path))
     problems = [problem for check in done for problem in check.problems]
     status = problems[0].status if problems else 0
-    return Answer(_verification_document(subject, done), str, status)
+    return Answer(_verification_document(contents, done), str, status)
 
 
 def _show(check: Check, path: str) -> None:
@@ -89,11 +90,11 @@ def _show(check: Check, path: str) -> None:
             show("\n".join(f"    {line}" for line in problem.lines(width - 4, head)))
 
 
-def _verification_document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
+def _verification_document(contents: WheelContents, done: Sequence[Check]) -> dict[str, Any]:
     return {
-        "path": str(subject.path),
-        "kind": "wheel" if subject.site is None else "package",
-        **fields_of(subject.contents, "name", "version"),
+        "path": str(contents.path),
+        "kind": "wheel" if contents.site is None else "package",
+        **fields_of(contents, "name", "version"),
         "ok": not any(check.problems for check in done),
         "checks": [
             {

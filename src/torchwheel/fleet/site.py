@@ -53,9 +53,10 @@ from torchwheel.system.files import (
 )
 from torchwheel.system.locks import file_lock
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.verification.claims import built_with_cuda, read_subject, run_checks
+from torchwheel.verification.claims import built_with_cuda, run_checks
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.archive import open_wheel, parse_file_name
+from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.record import read_record
 from torchwheel.wheel.variant import (
     index_file_name,
@@ -296,13 +297,13 @@ class _Proved:
 def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Proved:
     """Verify a wheel as `torchwheel verify --no-install` does."""
     try:
-        subject = read_subject(source)
-        checks = run_checks(subject, environment, install=False)
+        contents = inspect_wheel(source)
+        checks = run_checks(contents, environment, install=False)
         stop_on([problem for check in checks for problem in check.problems])
-        file = _describe_file(source, path, subject.contents.metadata.raw)
+        file = _describe_file(source, path, contents.metadata.raw)
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
-    contents, cuda = subject.contents, built_with_cuda(subject.contents, subject.manifest)
+    cuda = built_with_cuda(contents)
     properties, why = properties_of(contents, cuda)
     code = contents.architectures.labels if contents.architectures else ()
     with open_wheel(source) as archive:

@@ -19,10 +19,11 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from torchwheel.proof.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
-from torchwheel.proof.outcome import Check, Subject, not_tried
+from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
+from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.linkage import LibraryFormat, platform_problems, read_machines, without_libc
 from torchwheel.wheel.metadata import parse_requirements
 
@@ -53,37 +54,36 @@ class Place(Enum):
 _NOT_PROMISED = (Place.TORCH, Place.EXTRA, Place.MACHINE, Place.UNKNOWN)
 
 
-def check_libraries(subject: Subject) -> Check:
+def check_libraries(contents: WheelContents) -> Check:
     """Follow the loader from every module: what it finds in the wheel, and what the wheel's requirements bring."""
-    contents = subject.contents
     if not contents.libraries:
         return Check("libraries", "it has none")
     if any("macosx" in tag for tag in contents.tags):
         return not_tried("libraries", "the files of macOS are not read")
-    files = read_files(subject)
-    roots = _find_roots(subject, files)
-    partial = _find_partial(subject, roots)
+    files = read_files(contents)
+    roots = _find_roots(contents, files)
+    partial = _find_partial(contents, roots)
     notes = list(partial.values())
     roots = [root for root in roots if root.path not in partial]
-    problems = list(_find_false_tags(subject, roots, files))
+    problems = list(_find_false_tags(contents, roots, files))
     if roots and [one.lower() for one in contents.wheel.values("Root-Is-Purelib")] == ["true"]:
         values = {"field": "WHEEL's Root-Is-Purelib", "detail": f"{roots[0].path} is for one platform"}
-        problems.append(Problem.of("field-not-valid", origin=subject.path, **values))
+        problems.append(Problem.of("field-not-valid", origin=contents.path, **values))
     is_linux = all("linux" in tag for tag in contents.tags)
-    lookups = find_lookups(files, roots, subject.site) if is_linux else ()
+    lookups = find_lookups(files, roots, contents.site) if is_linux else ()
     reached = {file.path for file in roots} | {one.found for one in lookups}
     for file in files.values():
         if file.path in reached:
             if fault := file.linkage.fault:
                 values = {"library": file.path, "fault": fault}
-                problems.append(Problem.of("library-not-loadable", origin=subject.path, **values))
-            problems += _find_newer(subject, file, files, _LIBC_SERIES)
+                problems.append(Problem.of("library-not-loadable", origin=contents.path, **values))
+            problems += _find_newer(contents, file, files, _LIBC_SERIES)
     if not is_linux:
         said = f"{count_noun(len(roots), 'module')} against the tags; libraries are followed on Linux only"
         return Check("libraries", said, tuple(problems), tried=False)
-    places = _Places.of(subject, files)
+    places = _Places.of(contents, files)
     found, missing = _sort_lookups(lookups, files, places)
-    problems += [_missing_problem(subject, each) for each in missing]
+    problems += [_missing_problem(contents, each) for each in missing]
     parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
     said = (
         f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
@@ -92,10 +92,10 @@ def check_libraries(subject: Subject) -> Check:
     for place in _NOT_PROMISED:
         if names := sorted(found[place]):
             values = {"needed": join_items(names), "place": place.value}
-            notes.append(Problem.of("library-from-elsewhere", origin=subject.path, **values))
+            notes.append(Problem.of("library-from-elsewhere", origin=contents.path, **values))
     # Only the machine decides about GCC's C++ library, which may be newer than its C library.
     loaded = (file for file in files.values() if file.path in reached)
-    newer = [problem for file in loaded for problem in _find_newer(subject, file, files, _CXX_SERIES)]
+    newer = [problem for file in loaded for problem in _find_newer(contents, file, files, _CXX_SERIES)]
     notes += newer[:1]
     figures = {place.name.lower(): sorted(found[place]) for place in Place}
     return Check("libraries", said, tuple(problems), figures, notes=tuple(notes))
@@ -118,17 +118,18 @@ def _sort_lookups(
     return found, missing.values()
 
 
-def needs_torch_beside(subject: Subject) -> bool:
+def needs_torch_beside(contents: WheelContents) -> bool:
     """Whether its libraries need a torch that it does not require."""
-    places = _Places.of(subject, files := read_files(subject))
+    places = _Places.of(contents, files := read_files(contents))
     return any(places.find(name) is Place.TORCH for file in files.values() for name in file.linkage.libraries)
 
 
-def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
+def _find_roots(contents: WheelContents, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
     """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
-    planned = subject.planned_modules
-    systems = {"pyd" if tag.endswith(_WINDOWS) else "so" for tag in subject.contents.tags}
-    systems |= {"pyd"} if any(tag.endswith("-any") for tag in subject.contents.tags) else set()
+    plan = contents.manifest["plan"] if contents.manifest else {}
+    planned = [one["file"] for one in plan.get("extensions", {}).get("modules", ())]
+    systems = {"pyd" if tag.endswith(_WINDOWS) else "so" for tag in contents.tags}
+    systems |= {"pyd"} if any(tag.endswith("-any") for tag in contents.tags) else set()
     return [
         file
         for file in files.values()
@@ -137,25 +138,25 @@ def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[Loade
 
 
 def _find_false_tags(
-    subject: Subject, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
+    contents: WheelContents, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
 ) -> Iterator[Problem]:
     """Yield the tags of which a module is not."""
     known = _pythons_by_module(roots)
-    for tag in subject.contents.tags:
+    for tag in contents.tags:
         python, abi, platform = tag.split("-")
         platform = without_libc(platform)
         for file in _find_bound(files) if platform == "any" else roots:
             pythons = _find_pythons(file, known)
-            values = {"origin": subject.path, "tag": tag, "module": file.path}
+            values = {"origin": contents.path, "tag": tag, "module": file.path}
             if fault := _find_misfit(file, platform):
                 yield Problem.of("tag-not-proved", found=fault, **values)
             elif pythons and not _are_tagged(pythons, python, abi):
                 yield Problem.of("tag-not-proved", found=f"CPython {', '.join(pythons)} alone", **values)
 
 
-def _find_partial(subject: Subject, roots: Sequence[LoadedFile]) -> dict[str, Problem]:
+def _find_partial(contents: WheelContents, roots: Sequence[LoadedFile]) -> dict[str, Problem]:
     """The modules for one Python beside those for all that a tag names, which their package does without elsewhere."""
-    tag = next((tag for tag in subject.contents.tags if "-abi3-" in tag), None)
+    tag = next((tag for tag in contents.tags if "-abi3-" in tag), None)
     if tag is None:
         return {}
     known = _pythons_by_module(roots)
@@ -165,7 +166,7 @@ def _find_partial(subject: Subject, roots: Sequence[LoadedFile]) -> dict[str, Pr
     return {
         path: Problem.of(
             "module-for-one-python",
-            origin=subject.path,
+            origin=contents.path,
             tag=tag,
             module=path,
             found=f"CPython {', '.join(own)} alone",
@@ -223,7 +224,7 @@ def _are_tagged(pythons: Sequence[str], python: str, abi: str) -> bool:
 
 
 def _find_newer(
-    subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile], series: str | tuple[str, ...]
+    contents: WheelContents, file: LoadedFile, files: Mapping[str, LoadedFile], series: str | tuple[str, ...]
 ) -> Iterator[Problem]:
     """Yield where a library needs a newer system than a tag promises."""
     own = {posixpath.basename(path) for path in files}
@@ -231,20 +232,20 @@ def _find_newer(
         one for one in file.linkage.versions if one.library not in own and one.version.startswith(series)
     ]
     needs = replace(file.linkage, versions=tuple(versions))
-    for platform in sorted({tag.split("-")[2] for tag in subject.contents.tags}):
+    for platform in sorted({tag.split("-")[2] for tag in contents.tags}):
         # No supported Python and no CUDA runs on an older one, so some wheels still have the first tags.
         promised = re.sub(r"^manylinux(?:1|2010|_2_5|_2_12)_", f"manylinux_{_OLDEST_LIBC}_", platform)
-        yield from platform_problems(needs, promised, f"{subject.path}: {file.path}")
+        yield from platform_problems(needs, promised, f"{contents.path}: {file.path}")
 
 
-def _missing_problem(subject: Subject, lookups: Sequence[Lookup]) -> Problem:
+def _missing_problem(contents: WheelContents, lookups: Sequence[Lookup]) -> Problem:
     library = lookups[0].library
     folders = ", ".join(folder or _SITE for folder in library.folders)
     inside = [one.found for one in lookups if one.found]
     key = "library-not-found/search-path" if inside else "library-not-found"
     return Problem.of(
         key,
-        origin=subject.path,
+        origin=contents.path,
         library=library.path,
         needed=join_items([one.name for one in lookups]),
         folders=folders or "no folder of its own",
@@ -271,13 +272,12 @@ class _Places:
     promises: bool
 
     @classmethod
-    def of(cls, subject: Subject, files: Mapping[str, LoadedFile]) -> _Places:
-        contents = subject.contents
+    def of(cls, contents: WheelContents, files: Mapping[str, LoadedFile]) -> _Places:
         needed = {name for file in files.values() for name in file.linkage.libraries}
         torch = _read_brought_libraries()[0][1]
         requires = contents.metadata.requires_dist
         return cls(
-            subject.site,
+            contents.site,
             contents.has_torch,
             not contents.has_torch and any(_matches_any(name, torch) for name in needed),
             frozenset(required_names(requires, contents.tags)),

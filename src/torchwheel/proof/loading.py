@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.proof.outcome import Subject
 from torchwheel.system.paths import exists
 from torchwheel.wheel.bounded_file import Allowance, BoundedFile
+from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.elf import IDENTITY
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.objfile import find_linkage
@@ -64,21 +64,23 @@ class Lookup:
     is_led: bool
 
 
-def read_files(subject: Subject) -> dict[str, LoadedFile]:
+def read_files(contents: WheelContents) -> dict[str, LoadedFile]:
     """Return the ELF and PE files of a wheel, or of an installed package, by path."""
     allowance, found = Allowance(), {}
-    with open_package(subject.path) as archive:
-        for library in subject.contents.libraries:
+    with open_package(contents.path) as archive:
+        for library in contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
             if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):
                 with archive.unpacked(library.path) as stream:
-                    if file := _read_file(stream, library.path, subject, allowance):
+                    if file := _read_file(stream, library.path, contents, allowance):
                         found[file.path] = file
     return found
 
 
-def _read_file(stream: BinaryIO, member: str, subject: Subject, allowance: Allowance) -> LoadedFile | None:
-    file = BoundedFile.of(stream, f"{subject.path}: {member}", allowance)
+def _read_file(
+    stream: BinaryIO, member: str, contents: WheelContents, allowance: Allowance
+) -> LoadedFile | None:
+    file = BoundedFile.of(stream, f"{contents.path}: {member}", allowance)
     path = installed_path(member)
     match = MODULE.fullmatch(posixpath.basename(path))
     # The function of a module whose name has other letters starts with PyInitU_ (PEP 489).

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from torchwheel.reporting.errors import Problem
-from torchwheel.wheel.contents import WheelContents
 
 
 class CheckOutcome(Enum):
@@ -48,28 +46,3 @@ class Check:
 def not_tried(name: str, why: str) -> Check:
     """A check that cannot take place here."""
     return Check(name, why, tried=False)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is checked.
-
-    Attributes:
-        contents: what was read of it; its path is the wheel, or the folder of the installed package.
-        files: the paths of its files, from the folder that they are installed into.
-    """
-
-    contents: WheelContents
-    manifest: dict[str, Any] | None
-    files: frozenset[str]
-    site: Path | None = None
-
-    @property
-    def path(self) -> Path:
-        return self.contents.path
-
-    @property
-    def planned_modules(self) -> frozenset[str]:
-        """The modules of an extension's plan, some of which torch.ops loads."""
-        plan = self.manifest["plan"] if self.manifest else {}
-        return frozenset(one["file"] for one in plan.get("extensions", {}).get("modules", ()))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata, parse_email
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchwheel.proof.libraries import check_libraries
-from torchwheel.proof.outcome import Subject
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.contents import WheelContents
@@ -20,7 +20,7 @@ from torchwheel.wheel.metadata import parse_requirements
 def prove_contents(contents: WheelContents, provenance: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what `torchwheel verify` would reject in a wheel that was built, besides what its plan says."""
     yield from find_false_fields(contents)
-    yield from check_libraries(Subject(contents, {"plan": provenance}, frozenset())).problems
+    yield from check_libraries(replace(contents, manifest={"plan": provenance})).problems
 
 
 # What installers act upon; what else is odd, the index says.

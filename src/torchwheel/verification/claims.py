@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -16,16 +15,15 @@ from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.module_checks import planned_modules, verify_extension_contents
-from torchwheel.proof.outcome import Check, Subject, not_tried
+from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.proof.prove import find_false_fields
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.versions import major_minor
-from torchwheel.wheel.contents import WheelContents, inspect_archive
+from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.linkage import without_libc
-from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.proof import Expectation, check_device_code, stated_names
 from torchwheel.wheel.record import find_altered, open_package
@@ -44,22 +42,20 @@ _PART = re.compile(
 )
 
 
-def check_record(subject: Subject) -> Check:
-    with open_package(subject.path) as archive:
+def check_record(contents: WheelContents) -> Check:
+    with open_package(contents.path) as archive:
         problems = list(find_altered(archive))
         size = sum(info.file_size for info in archive.members.values())
-    contents = subject.contents
     problems += [one.problem for one in contents.remarks if one.severity is Severity.ERROR]
-    count = len(subject.files)
+    count = len(contents.files)
     said = f"{count_noun(count, 'file')}, {file_size(size)}, are what RECORD says"
     notes = tuple(one.problem for one in contents.remarks if one.severity is not Severity.ERROR)
     return Check("record", said, tuple(problems), {"files": count, "bytes": size}, notes=notes)
 
 
-def check_names(subject: Subject) -> Check:
+def check_names(contents: WheelContents) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
-    contents = subject.contents
-    problems = [*_find_differences(contents), *false_label(contents, subject.manifest)]
+    problems = [*_find_differences(contents), *false_label(contents)]
     problems += find_false_fields(contents)
     code = contents.architectures
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {contents.device_code}"
@@ -88,15 +84,15 @@ def _find_differences(contents: WheelContents) -> Iterator[Problem]:
             yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=own[id_])
 
 
-def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:
+def false_label(contents: WheelContents) -> Iterator[Problem]:
     """Whether a label says something that is not in the wheel, or that its requirements exclude."""
     label = contents.version.partition("+")[2]
-    cuda, code = built_with_cuda(contents, manifest), contents.architectures
+    cuda, code = built_with_cuda(contents), contents.architectures
     # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
     used = None if contents.has_torch and code is None else cuda
-    torch = built_with_torch(manifest)
+    torch = built_with_torch(contents.manifest)
     unproved = (part[0].lstrip(".") for part in _PART.finditer(label) if _is_false(part, used, code, torch))
-    false = (part for part in unproved if manifest is not None or not _is_open(part, contents))
+    false = (part for part in unproved if contents.manifest is not None or not _is_open(part, contents))
     if parts := [*false, *_excluded_torch(contents)]:
         yield _not_proved(contents, parts, cuda)
 
@@ -195,12 +191,12 @@ def _torch_requirements(contents: WheelContents) -> list[Requirement]:
     return [one for one in found if canonicalize_name(one.name) == "torch" and one.specifier]
 
 
-def built_with_cuda(contents: WheelContents, manifest: Mapping[str, Any] | None) -> str | None:
+def built_with_cuda(contents: WheelContents) -> str | None:
     """The release of CUDA that a wheel was built with, ``13.0``; None for none, or where nothing says so."""
     torch = contents.torch_version
     if torch is not None and torch.cuda:
         return torch.cuda
-    said = manifest["plan"].get("toolchain", {}).get("cuda") if manifest else None
+    said = contents.manifest["plan"].get("toolchain", {}).get("cuda") if contents.manifest else None
     return major_minor(said) if said else None
 
 
@@ -212,27 +208,27 @@ def built_with_torch(manifest: Mapping[str, Any] | None) -> str | None:
     return str(extensions["torch"]["version"]).partition("+")[0]
 
 
-def check_manifest(subject: Subject) -> Check:
+def check_manifest(contents: WheelContents) -> Check:
     """Compare a wheel with its build manifest, and its machine code with the plan in it, as its build did."""
-    manifest = subject.manifest
+    manifest = contents.manifest
     if manifest is None:
         return not_tried("manifest", "torchwheel did not build it, so it has no build manifest")
     plan = manifest["plan"]
     skipped = plan.get("skipped_checks", [])
-    problems = [*_other_wheel(subject, manifest), *_against_plan(subject, plan)]
+    problems = [*_other_wheel(contents, manifest), *_against_plan(contents, plan)]
     counted_problems = tuple(dict.fromkeys(one for one in problems if one.id not in skipped))
     said = f"built by torchwheel {manifest['torchwheel']} for {', '.join(plan['target']) or 'what is in it'}"
     said += f"; skipped when it was built: {', '.join(skipped)}" if skipped else ""
     return Check("manifest", said, counted_problems, {"target": plan["target"], "skipped_checks": skipped})
 
 
-def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Problem]:
+def _other_wheel(contents: WheelContents, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Where a wheel is not the one that the manifest describes."""
-    contents, said = subject.contents, manifest["wheel"]
+    said = manifest["wheel"]
     own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
     for subject_name, found in own.items():
         if said[subject_name] != found and not (subject_name == "tags" and _is_repaired(said["tags"], found)):
-            yield _mismatch_problem(subject, f"the wheel's {subject_name}", said[subject_name], found)
+            yield _mismatch_problem(contents, f"the wheel's {subject_name}", said[subject_name], found)
     code = {
         library.path: [image.document() for image in library.images]
         for library in contents.libraries
@@ -242,7 +238,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
     for path in sorted(code.keys() | recorded.keys()):
         old, new = recorded.get(path, []), code.get(path, [])
         if old != new:
-            yield _mismatch_problem(subject, path, _list_labels(old), _list_labels(new, old))
+            yield _mismatch_problem(contents, path, _list_labels(old), _list_labels(new, old))
 
 
 def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
@@ -250,8 +246,8 @@ def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
     return set(map(without_libc, found)) == set(map(without_libc, said))
 
 
-def _mismatch_problem(subject: Subject, what: str, said: object, found: object) -> Problem:
-    return Problem.of("manifest-mismatch", origin=subject.path, subject=what, said=said, found=found)
+def _mismatch_problem(contents: WheelContents, what: str, said: object, found: object) -> Problem:
+    return Problem.of("manifest-mismatch", origin=contents.path, subject=what, said=said, found=found)
 
 
 def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> str:
@@ -262,12 +258,11 @@ def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[s
     return join_items(labels) or "no device code"
 
 
-def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem]:
-    contents = subject.contents
+def _against_plan(contents: WheelContents, plan: Mapping[str, Any]) -> Iterator[Problem]:
     targets = [name for name in plan["target"] if name != "cpu"]
     if "extensions" in plan:
-        if subject.site is None:
-            extensions, cuda = plan["extensions"], built_with_cuda(contents, subject.manifest)
+        if contents.site is None:
+            extensions, cuda = plan["extensions"], built_with_cuda(contents)
             labels = Expectation(contents.name, contents.version, cuda, None)
             modules = planned_modules(extensions)
             yield from verify_extension_contents(contents, labels, extensions["requires"], modules)
@@ -288,29 +283,23 @@ def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
     return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
 
 
-def read_subject(path: Path) -> Subject:
-    with open_package(path) as archive:
-        contents, manifest = inspect_archive(archive), find_manifest(archive)
-        return Subject(contents, manifest, frozenset(archive.members), archive.site)
-
-
 def run_checks(
-    subject: Subject, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
+    contents: WheelContents, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
 ) -> Iterator[Check]:
     """Yield every check as soon as it is done.
 
     Args:
         install: whether the wheel is tried as well; an installed package is imported then.
     """
-    yield check_record(subject)
-    yield check_names(subject)
-    yield check_manifest(subject)
+    yield check_record(contents)
+    yield check_names(contents)
+    yield check_manifest(contents)
     tried = False
     if install:
         trial = (
-            try_wheel(subject, more, environment)
-            if subject.site is None
-            else try_installed(subject, environment)
+            try_wheel(contents, more, environment)
+            if contents.site is None
+            else try_installed(contents, environment)
         )
         try:
             for check in trial:
@@ -319,4 +308,4 @@ def run_checks(
         except TorchwheelError as error:
             yield Check("install", "", error.problems)
     if not tried:
-        yield check_libraries(subject)
+        yield check_libraries(contents)

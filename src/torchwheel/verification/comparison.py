@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
-from torchwheel.proof.outcome import Subject
 from torchwheel.reporting.terminal import count_noun, file_size
-from torchwheel.verification.claims import built_with_cuda, read_subject
+from torchwheel.verification.claims import built_with_cuda
 from torchwheel.wheel.archive import WheelArchive
-from torchwheel.wheel.contents import Library
+from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.objfile import read_comment
 from torchwheel.wheel.record import open_package, read_record
@@ -53,7 +52,7 @@ class Side:
         compiler: what the C++ compiler wrote into a library; empty where there is none of it.
     """
 
-    subject: Subject
+    contents: WheelContents
     files: Mapping[str, tuple[str, int]]
     size: int
     packed: int | None
@@ -62,7 +61,7 @@ class Side:
     @property
     def plan(self) -> dict[str, Any] | None:
         """The plan's part of its build manifest; None where torchwheel did not build it."""
-        manifest = self.subject.manifest
+        manifest = self.contents.manifest
         return manifest["plan"] if manifest else None
 
 
@@ -185,7 +184,7 @@ def compare(before: Path, after: Path) -> Comparison:
 
 
 def _read_side(path: Path) -> Side:
-    subject = read_subject(path)
+    contents = inspect_wheel(path)
     with open_package(path) as archive:
         rows, compiler = read_record(archive), _written_by_compiler(archive)
     files = {
@@ -196,8 +195,8 @@ def _read_side(path: Path) -> Side:
         if row.digest and not row.path.startswith("..")
     }
     size = sum(length for _, length in files.values())
-    packed = path.stat().st_size if subject.site is None else None
-    return Side(subject, files, size, packed, compiler)
+    packed = path.stat().st_size if contents.site is None else None
+    return Side(contents, files, size, packed, compiler)
 
 
 def _written_by_compiler(archive: WheelArchive) -> str:
@@ -210,13 +209,13 @@ def _written_by_compiler(archive: WheelArchive) -> str:
 
 
 def _compared_names(side: Side) -> dict[str, str | None]:
-    contents, manifest = side.subject.contents, side.subject.manifest
+    contents, manifest = side.contents, side.contents.manifest
     torch, code = contents.torch_version, contents.architectures
     source = (side.plan or {}).get("source", {})
     extensions = (side.plan or {}).get("extensions", {})
     return {
         "device code": " ".join(code.labels) if code else None,
-        "CUDA": built_with_cuda(contents, manifest),
+        "CUDA": built_with_cuda(contents),
         "name": contents.name,
         "version": contents.version,
         "tags": " ".join(contents.tags),
@@ -258,7 +257,7 @@ def _list_compilers(side: Side) -> dict[str, str | None]:
 
 def _list_requirements(side: Side) -> dict[str, str]:
     """Requirements by distribution and marker; those that are no such as they stand."""
-    texts = side.subject.contents.metadata.requires_dist
+    texts = side.contents.metadata.requires_dist
     parsed = parse_requirements(texts)
     found = {text: text for text in texts if text not in parsed}
     for requirement in parsed.values():
@@ -281,7 +280,7 @@ def _find_changes(one: Mapping[str, str | None], other: Mapping[str, str | None]
 
 
 def _library_changes(one: Side, other: Side) -> Iterator[LibraryChange]:
-    found = [{library.path: library for library in side.subject.contents.libraries} for side in (one, other)]
+    found = [{library.path: library for library in side.contents.libraries} for side in (one, other)]
     for path in sorted(found[0].keys() | found[1].keys()):
         before, after = (libraries.get(path) for libraries in found)
         if before is None or after is None or one.files.get(path) != other.files.get(path):
@@ -293,7 +292,7 @@ def _needed_changes(one: Side, other: Side, changes: Sequence[LibraryChange]) ->
     if not paths:
         return
     found = [
-        {file.member: file.linkage.libraries for file in read_files(side.subject).values()}
+        {file.member: file.linkage.libraries for file in read_files(side.contents).values()}
         for side in (one, other)
     ]
     for path in paths:

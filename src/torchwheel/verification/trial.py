@@ -25,12 +25,13 @@ from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
 from torchwheel.proof.loading import MODULE, installed_path, read_files
-from torchwheel.proof.outcome import Check, Subject, not_tried
+from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
 from torchwheel.wheel.archive import plain_file_name
-from torchwheel.wheel.inspection import Inspected, judge_suitability
+from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.inspection import judge_libraries
 
 _PROBE = Path(__file__).with_name("probe.py")
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
@@ -38,31 +39,33 @@ _STEPS_SECONDS = 15 * 60
 """What hangs is ended; importing torch from a cold disk takes a minute."""
 
 
-def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, str]) -> Iterator[Check]:
+def try_wheel(
+    contents: WheelContents, more: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[Check]:
     """Install a wheel with its requirements in an environment of its own, and try it there."""
-    _require_installable(subject)
+    _require_installable(contents)
     installer = _choose_installer(environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
         folder = Path(temporary)
         log = folder / "verify.log"
-        installed = _install(subject, installer, folder / "environment", more, log, environment)
+        installed = _install(contents, installer, folder / "environment", more, log, environment)
         yield installed
         if installed.problems:
             return
         python = interpreter_in(folder / "environment")
-        here = replace(subject, site=site_packages(folder / "environment"))
+        here = replace(contents, site=site_packages(folder / "environment"))
         yield check_libraries(here)
         yield from _run_steps(here, python, log, environment)
 
 
-def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[Check]:
-    assert subject.site is not None
-    python = _find_interpreter(subject.site)
+def try_installed(contents: WheelContents, environment: Mapping[str, str]) -> Iterator[Check]:
+    assert contents.site is not None
+    python = _find_interpreter(contents.site)
     if python is None:
-        raise refusal("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
-    yield check_libraries(subject)
+        raise refusal("cannot-be-tried/interpreter", origin=contents.path, folder=contents.site)
+    yield check_libraries(contents)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
-        yield from _run_steps(subject, python, Path(temporary, "verify.log"), environment)
+        yield from _run_steps(contents, python, Path(temporary, "verify.log"), environment)
 
 
 def _find_interpreter(site: Path) -> str | None:
@@ -75,12 +78,12 @@ def _find_interpreter(site: Path) -> str | None:
     return None
 
 
-def _require_installable(subject: Subject) -> None:
+def _require_installable(contents: WheelContents) -> None:
     """Stop where this Python refuses the wheel."""
-    own, tags = list(sys_tags()), subject.contents.tags
+    own, tags = list(sys_tags()), contents.tags
     if set(map(str, own)).isdisjoint(tags):
         values = {"tags": ", ".join(tags), "python": this_python().minor_version, "platform": own[0].platform}
-        raise refusal("cannot-be-tried", origin=subject.path, **values)
+        raise refusal("cannot-be-tried", origin=contents.path, **values)
 
 
 def _choose_installer(environment: Mapping[str, str]) -> Installer:
@@ -92,7 +95,7 @@ def _choose_installer(environment: Mapping[str, str]) -> Installer:
 
 
 def _install(
-    subject: Subject,
+    contents: WheelContents,
     installer: Installer,
     folder: Path,
     more: Sequence[str],
@@ -100,13 +103,13 @@ def _install(
     environment: Mapping[str, str],
 ) -> Check:
     began = time.monotonic()
-    say(f"installing {subject.path.name} with its requirements in a temporary environment")
+    say(f"installing {contents.path.name} with its requirements in a temporary environment")
     start = log.stat().st_size if exists(log) else 0
     variables = installing_variables(environment)
     try:
         # Without pip, because the installer works on the environment from outside.
         _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
-        wheel = subject.path.absolute()
+        wheel = contents.path.absolute()
         plain = folder.parent / plain_file_name(wheel.name)
         # pip refuses the file name of a wheel variant.
         if plain.name != wheel.name:
@@ -122,7 +125,7 @@ def _install(
             raise TorchwheelError(full) from failure
         last = _last_lines(log, start)
         values = {"installer": installer, "name": installer.name, "last": last}
-        return Check("install", "", (Problem.of("wheel-not-installed", origin=subject.path, **values),))
+        return Check("install", "", (Problem.of("wheel-not-installed", origin=contents.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
     seconds = time.monotonic() - began
     said = f"{count_noun(count, 'package')} with {installer} in {format_duration(seconds)}"
@@ -141,12 +144,14 @@ def _last_lines(log: Path, start: int) -> str:
     return "\n".join(line.strip() for line in lines[1:]) or "it printed nothing"
 
 
-def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+def _run_steps(
+    contents: WheelContents, python: str, log: Path, environment: Mapping[str, str]
+) -> Iterator[Check]:
     """Run the steps of ``probe.py``, and turn what they say into checks."""
-    gpus, why = _find_gpus(subject, environment)
-    modules, libraries = _list_modules(subject)
-    with_torch = subject.contents.has_torch or _requires_torch(subject)
-    if not with_torch and needs_torch_beside(subject):
+    gpus, why = _find_gpus(contents, environment)
+    modules, libraries = _list_modules(contents)
+    with_torch = contents.has_torch or _requires_torch(contents)
+    if not with_torch and needs_torch_beside(contents):
         yield not_tried("modules", "its libraries need a torch, which it does not require; add --with torch")
         return
     wanted = {
@@ -155,7 +160,7 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
         "libraries": libraries,
         "capabilities": [gpu.compute_capability.dotted for gpu in gpus],
     }
-    steps = _Steps(subject, log)
+    steps = _Steps(contents, log)
     try:
         run_streaming(
             # -I: neither the current folder nor PYTHONPATH may bring another copy of the package.
@@ -175,10 +180,10 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
 class _Steps:
     """What a run of ``probe.py`` says."""
 
-    def __init__(self, subject: Subject, log: Path) -> None:
+    def __init__(self, contents: WheelContents, log: Path) -> None:
         # Random, because the imported modules print to the same stream.
         self.mark = f"torchwheel-{secrets.token_hex(8)}"
-        self._subject = subject
+        self._contents = contents
         self._log = log
         self._begun: list[str] = []
         self._ended: dict[str, dict[str, Any]] = {}
@@ -209,7 +214,7 @@ class _Steps:
             yield Check("import", "", (problem,))
             return
         step = self._ended["import torch"]
-        version, contents = step["result"]["version"], self._subject.contents
+        version, contents = step["result"]["version"], self._contents
         problems = []
         if contents.has_torch and version != contents.version:
             values = {"where": "torch.__version__", "found": version, "stated": contents.version}
@@ -237,14 +242,14 @@ class _Steps:
         if check.problems or check.figures["gpus"]:
             return check
         names = ", ".join(gpu.name for gpu in gpus)
-        return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._subject.path, gpus=names),))
+        return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._contents.path, gpus=names),))
 
     def _worked(self, step: str) -> bool:
         return "error" not in self._ended.get(step, {"error": ""})
 
     def _problem(self, step: str) -> Problem | None:
         """What went wrong with a step; None for nothing."""
-        origin = self._subject.path
+        origin = self._contents.path
         spoken = {"cpu": "a product on the CPU", "gpu": "a product on the GPU"}.get(step, step)
         if step in self._ended:
             if error := self._ended[step].get("error"):
@@ -283,16 +288,15 @@ def _describe_configuration(result: Mapping[str, Any]) -> str:
     return f"{count_noun(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
 
 
-def _requires_torch(subject: Subject) -> bool:
+def _requires_torch(contents: WheelContents) -> bool:
     """Whether a torch is there to be imported before the modules: a requirement, or one that was named besides."""
-    contents, site = subject.contents, subject.site
+    site = contents.site
     required = "torch" in required_names(contents.metadata.requires_dist, contents.tags)
     return required or (site is not None and is_file(site / "torch" / "__init__.py"))
 
 
-def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[NamedGpu], str]:
+def _find_gpus(contents: WheelContents, environment: Mapping[str, str]) -> tuple[list[NamedGpu], str]:
     """The GPUs of this machine that the wheel has code for; where there are none, why."""
-    contents = subject.contents
     if contents.architectures is None:
         return [], "the wheel has no device code"
     try:
@@ -303,23 +307,22 @@ def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[N
         return [], "this machine shows no NVIDIA GPU"
     if not contents.has_torch:
         return [], "only its author knows what its kernels are to calculate"
-    inspected = Inspected(contents.path, "wheel", contents.libraries)
-    found = [gpu for gpu in detected if judge_suitability(inspected, gpu).how.runs]
+    found = [gpu for gpu in detected if judge_libraries(contents.libraries, gpu).how.runs]
     names = ", ".join(f"{gpu.name} ({gpu.compute_capability.dotted})" for gpu in detected)
     return found, f"it does not run on what this machine has: {names}"
 
 
-def _list_modules(subject: Subject) -> tuple[list[str], list[str]]:
+def _list_modules(contents: WheelContents) -> tuple[list[str], list[str]]:
     """What is imported by name, and what has no module in it and is loaded by its path."""
-    contents, site = subject.contents, subject.site
+    site = contents.site
     assert site is not None
     if contents.has_torch:
         return [], []
     packages = sorted(
-        match["name"] for path in map(installed_path, subject.files) if (match := _PACKAGE.fullmatch(path))
+        match["name"] for path in map(installed_path, contents.files) if (match := _PACKAGE.fullmatch(path))
     )
     modules, libraries = list(packages), []
-    for file in read_files(subject).values():
+    for file in read_files(contents).values():
         folder, _, name = file.path.rpartition("/")
         match = MODULE.fullmatch(name)
         if match is None or not (match["tag"] or match["kind"] == "pyd"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from packaging.utils import canonicalize_name
 
@@ -16,7 +16,6 @@ from torchwheel.reporting.errors import Finding, refusal
 from torchwheel.wheel.archive import (
     WheelArchive,
     find_remarks,
-    open_wheel,
     parse_file_name,
     plain_file_name,
 )
@@ -29,7 +28,9 @@ from torchwheel.wheel.fatbinary import (
     is_code,
     read_code,
 )
+from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
+from torchwheel.wheel.record import open_package
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 SOURCE_SUFFIXES = frozenset((
@@ -81,7 +82,9 @@ class WheelContents:
     """One wheel.
 
     Attributes:
+        files: the paths of its files, from the folder that they are installed into.
         remarks: what the format allows and what is a reason to look closer.
+        site: the folder that it is installed into; None for a wheel.
     """
 
     path: Path
@@ -93,7 +96,10 @@ class WheelContents:
     has_torch: bool
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
+    files: frozenset[str]
+    manifest: dict[str, Any] | None = None
     remarks: tuple[Finding, ...] = ()
+    site: Path | None = None
 
     @property
     def wheel_tags(self) -> tuple[str, ...]:
@@ -129,8 +135,8 @@ def runnable_architectures(code: Iterable[CodeImage]) -> ArchitectureList | None
 
 
 def inspect_wheel(path: Path) -> WheelContents:
-    """Look into a wheel, which need not be trusted."""
-    with open_wheel(path) as archive:
+    """Look into a wheel or an installed package, which need not be trusted."""
+    with open_package(path) as archive:
         return inspect_archive(archive)
 
 
@@ -157,7 +163,10 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
         has_torch=_TORCH in archive.members,
         torch_version=_torch_version(archive),
         libraries=tuple(read),
+        files=frozenset(archive.members),
+        manifest=find_manifest(archive),
         remarks=find_remarks(archive) if archive.site is None else (),
+        site=archive.site,
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from packaging.utils import parse_wheel_filename
 
+from torchwheel._version import __version__
 from torchwheel.host.this import home_names
 from torchwheel.reporting.errors import (
     Problem,
@@ -19,12 +21,13 @@ from torchwheel.reporting.errors import (
     stop_on_errors,
     warning,
 )
+from torchwheel.reporting.masking import mask_document
 from torchwheel.reproducible import source_date
 from torchwheel.system.paths import exists, is_file
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest
+from torchwheel.wheel.manifest import MANIFEST_NAME, SCHEMA_VERSION, manifest_bytes, read_manifest
 from torchwheel.wheel.rewrite import add_members
 from torchwheel.wheel.sbom import SBOM_NAME, sbom_bytes
 
@@ -81,6 +84,30 @@ def finalize(
     add_members(built, finished, members, environment=environment)
     built.unlink()
     return finished
+
+
+def manifest_document(
+    plan: Mapping[str, Any], contents: WheelContents, built: datetime | None = None
+) -> dict[str, Any]:
+    """A build manifest.
+
+    Args:
+        plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
+        built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
+    """
+    code = [
+        {"library": library.path, "images": [image.document() for image in library.images]}
+        for library in contents.libraries
+        if library.images
+    ]
+    return {
+        "schema": SCHEMA_VERSION,
+        "torchwheel": __version__,
+        "wheel": {"name": contents.name, "version": contents.version, "tags": list(contents.tags)},
+        "machine_code": code,
+        "plan": mask_document(plan),
+        **({"built": built.isoformat()} if built else {}),
+    }
 
 
 def _other_build_tag(built: Path, name: str) -> Iterator[Problem]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 from torchwheel.hardware.arch import CodeTarget, capabilities_in
 from torchwheel.hardware.architecture import Architecture, known_architectures
@@ -45,7 +44,6 @@ from torchwheel.wheel.fatbinary import (
     is_code,
     prevalent_images,
 )
-from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.objfile import read_sections
 from torchwheel.wheel.record import find_altered
 
@@ -298,10 +296,6 @@ class Inspected:
     path: Path
     kind: str
     libraries: tuple[Library, ...]
-    name: str | None = None
-    version: str | None = None
-    tags: tuple[str, ...] = ()
-    manifest: dict[str, Any] | None = None
     torch: TorchVersion | None = None
     remarks: tuple[str, ...] = ()
     is_intact: bool = True
@@ -359,20 +353,11 @@ def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
 
 def _inspect_wheel(path: Path) -> Inspected:
     with open_wheel(path) as archive:
-        contents, manifest = inspect_archive(archive), find_manifest(archive)
+        contents = inspect_archive(archive)
         changed = tuple(problem.what for problem in find_altered(archive))
+    remarks = (*changed, *(remark.problem.what for remark in contents.remarks))
     return Inspected(
-        path=path,
-        kind="wheel",
-        libraries=contents.libraries,
-        name=contents.name,
-        version=contents.version,
-        tags=contents.tags,
-        manifest=manifest,
-        torch=contents.torch_version,
-        remarks=(*changed, *(remark.problem.what for remark in contents.remarks)),
-        is_intact=not changed,
-        contents=contents,
+        path, "wheel", contents.libraries, contents.torch_version, remarks, not changed, contents
     )
 
 

@@ -1,6 +1,6 @@
 """The build manifest inside a wheel, ``*.dist-info/torchwheel.json``: what it was built from, and how.
 
-The caller provides the plan's part as plain data; this module owns the outer shape, ``manifest.schema.json``,
+The caller provides the document as plain data; this module owns its shape, ``manifest.schema.json``,
 and the bytes: sorted keys and no time of its own, so that the same build gives the same file.
 """
 
@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from torchwheel._version import __version__
 from torchwheel.host.this import without_folder
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
-from torchwheel.reporting.masking import mask_document
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
-from torchwheel.wheel.contents import WheelContents
 
 MANIFEST_NAME = "torchwheel.json"
 """Its path relative to ``*.dist-info``."""
@@ -48,30 +44,6 @@ _SHAPE = {
     },
 }
 """What is read of it here, of the shape in ``manifest.schema.json``."""
-
-
-def manifest_document(
-    plan: Mapping[str, Any], contents: WheelContents, built: datetime | None = None
-) -> dict[str, Any]:
-    """A build manifest.
-
-    Args:
-        plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
-        built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
-    """
-    code = [
-        {"library": library.path, "images": [image.document() for image in library.images]}
-        for library in contents.libraries
-        if library.images
-    ]
-    return {
-        "schema": SCHEMA_VERSION,
-        "torchwheel": __version__,
-        "wheel": {"name": contents.name, "version": contents.version, "tags": list(contents.tags)},
-        "machine_code": code,
-        "plan": mask_document(plan),
-        **({"built": built.isoformat()} if built else {}),
-    }
 
 
 def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | None = None) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import manifest_document
+from torchwheel.wheel.finalize import manifest_document
 from wheel_samples import A_FLAG, CUBIN, F_FLAG, PTX, TORCH_VERSION, Entry, Samples, WheelRecipe
 
 FLAGS = {"": 0, "a": A_FLAG, "f": F_FLAG}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel.proof.outcome import Check
-from torchwheel.verification.claims import read_subject, run_checks
+from torchwheel.verification.claims import run_checks
+from torchwheel.wheel.contents import inspect_wheel
 from wheel_samples import WheelRecipe
 
 TORCH = """
@@ -94,7 +95,7 @@ def checked(surroundings: dict[str, str]) -> Checked:
     """Runs the checks of a wheel or folder, and returns them by name."""
 
     def run(path: Path, *, install: bool = False, more: tuple[str, ...] = ()) -> dict[str, Check]:
-        found = list(run_checks(read_subject(path), surroundings, install=install, more=more))
+        found = list(run_checks(inspect_wheel(path), surroundings, install=install, more=more))
         assert len({one.name for one in found}) == len(found)
         return {one.name: one for one in found}
 

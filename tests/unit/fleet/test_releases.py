@@ -14,7 +14,8 @@ from torchwheel.fleet.releases import PlannedWheel
 from torchwheel.fleet.site import Choices
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.verification.claims import read_subject, run_checks
+from torchwheel.verification.claims import run_checks
+from torchwheel.wheel.contents import inspect_wheel
 from unit.fleet.test_site import Links, refused, update
 
 LABELS = {"cpu": (), "cu130.sm80": ("sm80",), "cu130.sm90": ("sm90",)}
@@ -131,7 +132,7 @@ def test_a_nightly_for_the_cpu_has_a_file_of_its_own(tmp_path: Path, monkeypatch
         (variant,) = (site / "simple/torch").glob("*.whl")
         with zipfile.ZipFile(variant) as archive:
             names[variant.name] = archive.read("torch/__init__.py").decode().split()[-1]
-        checks = run_checks(read_subject(variant), {}, install=False)
+        checks = run_checks(inspect_wheel(variant), {}, install=False)
         assert [problem.id for check in checks for problem in check.problems] == []
     assert names == {
         f"torch-2.15.0a0-{time}{commit}-py3-none-linux_x86_64-null.whl": f"'{commit}'"

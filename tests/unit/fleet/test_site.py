@@ -126,7 +126,7 @@ def test_no_wheel_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def read(*_: object) -> Any:
         raise AssertionError("a wheel is read")
 
-    for name in ("read_subject", "file_sha256", "write_variant"):
+    for name in ("inspect_wheel", "file_sha256", "write_variant"):
         monkeypatch.setattr(f"torchwheel.fleet.site.{name}", read)
     assert len(update(site, dist).wheels) == 4
     assert len(update(site).wheels) == 4

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ def test_everything_in_a_wheel(recipe: Any, samples: Any, tmp_path: Path) -> Non
                 (CodeImage(Architecture(9, 0), ImageKind.SASS, False, 1, 8),),
             ),
         ),
+        files=frozenset(zipfile.ZipFile(path).namelist()),
     )
     assert [(image.label, image.count) for image in contents.images] == [
         ("sm90", 1),

@@ -13,11 +13,11 @@ import pytest
 import torchwheel
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
+from torchwheel.wheel.finalize import manifest_document
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,
     as_written,
     manifest_bytes,
-    manifest_document,
     read_manifest,
 )
 from torchwheel.wheel.rewrite import add_members
