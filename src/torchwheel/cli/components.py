@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from torchwheel.settings.components import read_components
 from torchwheel.survey import source_tree
 from torchwheel.tree.source_tree import Option, Tree
 
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
 _LONGEST_DEFAULT = 16
 """Defaults of options that are no switches may be whole command lines."""
 
@@ -68,9 +66,6 @@ def _render_options(tree: Tree, named: list[Option], others: list[Option], *, al
 
 
 def _describe_default(option: Option) -> str:
-    """The default as the tree writes it; of another variable's value, which CMake knows, that variable."""
-    if reference := _REFERENCE.fullmatch(option.default):
-        return f"as {reference[1]}"
     return (
         option.default
         if len(option.default) <= _LONGEST_DEFAULT
@@ -82,16 +77,8 @@ def _describe_effect(option: Option) -> str:
     # The tree's own words, and ours where it has none.
     component = read_components().of_option(option.name)
     own = " ".join(option.description.split()).rstrip(".") or (component.title if component else "")
-    needs = f"needs {_describe_condition(option.depends)}" if option.depends else ""
+    needs = f"needs {option.depends}" if option.depends else ""
     return "; ".join(filter(None, [own, needs]))
-
-
-def _describe_condition(depends: str) -> str:
-    """A ``cmake_dependent_option``'s condition, where each ``;`` joins what must all hold."""
-    parts = [part.strip() for part in depends.split(";") if part.strip()]
-    if len(parts) == 1:
-        return parts[0]
-    return " AND ".join(f"({part})" if " OR " in part else part for part in parts)
 
 
 def _option_document(option: Option) -> dict[str, Any]:

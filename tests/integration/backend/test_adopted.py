@@ -110,32 +110,6 @@ def test_a_header_that_an_earlier_build_installed_is_not_handed_over(tmp_path: P
     assert (tree / "c10" / "util" / "intrusive_ptr.h").is_file()
 
 
-def _all_but_torchwheel(folder: Path) -> Path:
-    """The packages of this environment by links, without torchwheel and its entry points."""
-    folder.mkdir()
-    for entry in PACKAGES.iterdir():
-        if "torchwheel" not in entry.name:
-            (folder / entry.name).symlink_to(entry)
-    return folder
-
-
-@pytest.mark.long
-def test_without_torchwheel_it_is_the_tree_s_own_backend(tree: Path, tmp_path: Path) -> None:
-    adopt(tree)
-    python = new_environment(tmp_path / "venv", _all_but_torchwheel(tmp_path / "packages"))
-    environment = clean_environment(
-        tmp_path / "cache", PYTORCH_BUILD_VERSION="2.14.1", PYTORCH_BUILD_NUMBER="1"
-    )
-    # An editable torchwheel leaves a folder of that name with its data files, which is no package.
-    absent = "import importlib.util as u; s = u.find_spec('torchwheel'); print(s is None or s.origin is None)"
-    assert check(python, "-c", absent, cwd=tmp_path, env=environment) == "True\n"
-    check(*pip(python, "wheel", ".", "-w", tmp_path / "dist"), cwd=tree, env=environment | QUICK)
-    (wheel,) = (tmp_path / "dist").iterdir()
-    assert wheel.name.startswith("torch-2.14.1-cp3")
-    assert not [name for name in names_in(wheel) if name.endswith("torchwheel.json")]
-    assert not (tmp_path / "cache").exists()
-
-
 @pytest.mark.long
 def test_an_editable_install(tree: Path, tmp_path: Path) -> None:
     adopt(tree)

@@ -28,9 +28,9 @@ Components: --enable NAME, --disable NAME
 NAME             DEFAULT   OPTION, AND WHAT IT DOES
 cuda             ON        USE_CUDA: Use CUDA
 flash-attention  ON        USE_FLASH_ATTENTION: Flash attention kernels; the
-                           heaviest files to compile; needs (USE_CUDA OR
-                           USE_ROCM) AND NOT MSVC
-distributed      as LINUX  USE_DISTRIBUTED: Use distributed
+                           heaviest files to compile; needs USE_CUDA OR
+                           USE_ROCM;NOT MSVC
+distributed      ${LINUX}  USE_DISTRIBUTED: Use distributed
 
 """
 
