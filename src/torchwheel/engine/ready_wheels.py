@@ -8,7 +8,6 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
-from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
@@ -17,13 +16,6 @@ from torchwheel.index.catalogue import Machine, SiteWheel, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.probing import ask_driver as ask_driver
-from torchwheel.pytorch.published import (
-    PublishedBuild,
-    official_wheels_install,
-    published_builds,
-    published_builds_that_run,
-)
-from torchwheel.pytorch.releases import read_releases
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import join_items
@@ -67,14 +59,11 @@ def choose_ready(
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
         reasons += [f"{mask(str(place))}: {why}" for why in choice.reasons]
-    # Only named: who names places did not ask for half a gigabyte of another one.
-    official = _find_official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
     raise refusal(
-        "no-wheel-for-machine/official" if official else "no-wheel-for-machine",
+        "no-wheel-for-machine",
         wanted=wanted,
         machine=join_items([gpu.name for gpu in gpus]) or "the CPU",
         why="; ".join(reasons),
-        command=official and official.command,
     )
 
 
@@ -127,23 +116,3 @@ def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]
 
     tags = {tag: place for place, tag in enumerate(sys_tags())}
     return Machine(gpus, host.python.version, tags, takes_cuda)
-
-
-def _find_official(wanted: Requirement, machine: Machine) -> PublishedBuild | None:
-    """The official build of the newest release that runs on all GPUs."""
-    host = this_host()
-    for release in reversed(tuple(read_releases())):
-        if not wanted.specifier.contains(release.version) or official_wheels_install(release, host) is False:
-            continue
-        builds = published_builds(release, host.platform_tag, host.python.abi_tag)
-        if not machine.gpus:
-            builds = tuple(build for build in builds if build.cuda is None)
-        for gpu in machine.gpus:
-            running = published_builds_that_run(
-                release, host.platform_tag, host.python.abi_tag, gpu.compute_capability
-            )
-            able = {one.build for one in running if one.build.cuda and machine.takes_cuda(one.build.cuda)}
-            builds = tuple(build for build in builds if build in able)
-        if builds:
-            return builds[0]
-    return None

@@ -194,14 +194,7 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
         )
     if not missing:
         return None
-    near = _find_nearby_tree(path)
-    return Problem.of(
-        "not-pytorch/near" if near else "not-pytorch",
-        origin=origin,
-        path=path,
-        missing=", no ".join(missing),
-        tree=near,
-    )
+    return Problem.of("not-pytorch", origin=origin, path=path, missing=", no ".join(missing))
 
 
 def _missing_marks(path: Path) -> list[str]:
@@ -217,15 +210,3 @@ def _missing_marks(path: Path) -> list[str]:
         "pyproject.toml or setup.py": any(is_file(path / name) for name in ("pyproject.toml", "setup.py")),
     }
     return [mark for mark, there in marks.items() if not there]
-
-
-def _find_nearby_tree(path: Path) -> Path | None:
-    """Find a tree directly above or below ``path``; None if there is none."""
-    candidates = [path.absolute().parent, *sorted(child for child in path.iterdir() if is_dir(child))]
-    for candidate in candidates:
-        try:
-            if not _missing_marks(candidate):
-                return candidate
-        except OSError:
-            continue
-    return None

@@ -138,14 +138,6 @@ def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) ->
     assert (problem.id, shlex.split(command)) == ("source-empty", [*CLONE.split(), str(folder)])
 
 
-@pytest.mark.parametrize("given", [".", "tree/torch"])
-def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
-    tree = write_tree(tmp_path / "tree")
-    (tree / "torch" / "__init__.py").write_text("", encoding="utf-8")
-    problem = refusal(tmp_path / given)
-    assert problem.id == "not-pytorch" and str(tree) in problem.remedy
-
-
 def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
     assert refusal(root).id == "unsupported-backend"
