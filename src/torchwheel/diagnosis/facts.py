@@ -6,12 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from torchwheel.diagnosis.libraries import describe
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.toolkit.cuda_releases import compiled_by
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
 _MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
+_DEBIAN = re.compile(r"\bapt(?:-get)?\b|(?i:ubuntu|debian)|-linux-gnu/|/dist-packages/")
+_FEDORA = re.compile(
+    r"\b(?:dnf|yum)\b|(?i:fedora|centos|red ?hat|rocky ?linux|almalinux)|\.el\d|/lib64/|gcc-toolset"
+)
 _OURS = re.compile(
     r"(?m)^(?:.{0,80}[ |>\]])?torchwheel(?: (?:build|extension|get)\b|: )|-C (?:target|arch|cuda|jobs)="
 )
@@ -40,8 +45,8 @@ _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
 _STAGE = re.compile(r"(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
 _NAMES = {"Windows": "Windows", "Darwin": "macOS"}
 _OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
-_PACKAGES = re.compile(r"(?:Debian, Ubuntu|Fedora): [^;)]+(?:; )?")
-_NOTHING = re.compile(r" \(\)|; (?=\))")
+_OF_SYSTEM = re.compile(r"(?:or )?(?:[Ii]n |[Oo]n )?(Windows|macOS)\b[:, ]")
+_ASIDE_OF_SYSTEM = re.compile(r" \((Windows|macOS): [^()]*\)")
 _SETTING = re.compile(r"-C ([a-z][\w.-]*)(?:=(\"[^\"]*\"|[^`\s]*))?")
 _ASIDE = re.compile(r" \([^()]*\btorchwheel\b[^()]*\)")
 _VARIABLES = {
@@ -75,11 +80,13 @@ class Facts:
     Attributes:
         ours: whether torchwheel builds, so that its settings are a fix.
         releases: of packages, by their normalised names.
+        family: the Linux distribution's, ``debian`` or ``fedora``; empty if the log shows neither.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
 
     system: str = "Linux"
     ours: bool = True
+    family: str = ""
     stated: Mapping[str, str] = field(default_factory=dict)
     releases: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     shown: str = field(default="", compare=False, repr=False)
@@ -96,7 +103,8 @@ class Facts:
 
     def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
         """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
-        known = {**{name: self.own_path(text) for name, text in captures.items()}, **self.stated}
+        own = {name: self.own_path(text) for name, text in captures.items()}
+        known = {**own, **self.stated, **describe(own, self.system, self.family)}
         for name in _PACKAGES_OF & known.keys():
             release = self.releases.get(_normalise(known[name]), "")
             known[f"{name}_here"] = f"{known[name]} {release}".rstrip()
@@ -125,20 +133,24 @@ class Facts:
         return at >= 0 and not following.strip(" \t\r\n'\"`,;)]")
 
     def _for_system(self, text: str) -> str:
-        if self.system == "Linux":
-            return text
-        text = _NOTHING.sub("", _PACKAGES.sub("", text))
-        return "" if _OF_LINUX.search(text) and _NAMES[self.system] not in text else text
+        name = _NAMES.get(self.system, "")
+        text = _ASIDE_OF_SYSTEM.sub(lambda match: match[0] if match[1] == name else "", text)
+        match = _OF_SYSTEM.match(text)
+        if (match and match[1] != name) or (name and name not in text and _OF_LINUX.search(text)):
+            return ""
+        return text
 
 
 def read_facts(log: str) -> Facts:
     windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
     system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
+    debian, fedora = len(_DEBIAN.findall(log)), len(_FEDORA.findall(log))
+    family = "" if system != "Linux" or debian == fedora else "debian" if debian > fedora else "fedora"
     stated: dict[str, str] = {}
     for match in _STATED.finditer(log):
         name = match.lastgroup or ""
         stated.setdefault(name.rstrip("23"), match[name].strip(" ,;"))
-    return Facts(system, _OURS.search(log) is not None, stated, dict(_releases(log)))
+    return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)))
 
 
 def _releases(log: str) -> Iterator[tuple[str, str]]:

@@ -170,7 +170,9 @@ class Recognised:
         """
         fixes = meet_conditions(self.entry.change, self.known)
         filled = (_fill_commands(text, self.known) for text in fixes)
-        return (*(f"as the tool says: {hint}" for hint in self.hints), *self.facts.choose(filled))
+        # A name of another release is not meant, though it may be like the one that is missing.
+        hints = () if "api" in self.known else self.hints
+        return (*(f"as the tool says: {hint}" for hint in hints), *self.facts.choose(filled))
 
 
 class Outcome(Enum):

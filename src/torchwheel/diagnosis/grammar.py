@@ -33,12 +33,13 @@ from torchwheel.diagnosis.failures import (
     read_entry,
 )
 from torchwheel.diagnosis.languages import QUOTES, normalise_line, read_words
+from torchwheel.diagnosis.libraries import api_folders, api_names, api_spaces, c_names, included_by
 from torchwheel.system.toml import read_toml, shipped_toml
 
 Lines = Callable[[], Sequence[str]]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_WORDS, _HEADERS = _FOLDER / "words.toml", _FOLDER / "headers.toml"
+_WORDS = _FOLDER / "words.toml"
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
@@ -56,11 +57,6 @@ _UNKNOWN_PREFIX = re.compile(
 )
 # Rows copied from Visual Studio's error list: severity, code, description, project.
 _ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")
-_LIBRARY_FILE = re.compile(
-    r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
-    r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
-)
-_CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
 
 
 class Role(Enum):
@@ -189,9 +185,6 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
         if form.following and not captures.get(form.following):
             below = _message_below(after())
             captures[form.following] = below if form.following == "message" else _unquote_name(below)
-        for name, other, describe in _DESCRIBED:
-            if name in captures:
-                captures[other] = describe(captures[name])
         if form.id == "include-missing":
             captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
         if captures.get("tool", "").lower() in _NO_TOOLS or captures.get("tool", "").isdigit():
@@ -231,74 +224,6 @@ def form_needles() -> tuple[str, ...]:
 
 
 @cache
-def _rows_by_name(kind: str, names: str = "names") -> Mapping[str, Mapping[str, str]]:
-    """Read the rows of ``headers.toml`` or ``programs.toml`` by each of their names, or of their libraries'."""
-    rows = shipped_toml(_FOLDER / f"{kind}s.toml")[kind]
-    return {name: row for row in rows for name in row.get(names, ())}
-
-
-def header_package(header: str) -> str:
-    """Describe the package of a header; empty if the table has neither it nor its folder (``glm/``)."""
-    rows = _rows_by_name("header")
-    return _describe_package(header, rows.get(header) or rows.get(header.partition("/")[0] + "/"))
-
-
-def library_package(library: str) -> str:
-    """Describe the package of a library, by its file's name or CMake's; empty if the table has neither."""
-    match = _LIBRARY_FILE.fullmatch(re.split(r"[\\/]", library.lower())[-1])
-    rows, name = _rows_by_name("header", "libraries"), match["name"] if match else ""
-    return _describe_package(library, rows.get(name) or rows.get(name.rstrip("0123456789")))
-
-
-def program_package(program: str) -> str:
-    """Describe the package of a program; empty if it is not in the table."""
-    name = re.split(r"[\\/]", program)[-1]
-    rows = _rows_by_name("program")
-    return _describe_package(name, rows.get(name) or rows.get(name.lower().removesuffix(".exe")))
-
-
-def _describe_package(name: str, row: Mapping[str, str] | None) -> str:
-    if row is None:
-        return ""
-    kinds = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
-    places = [f"{place}: {row[key]}" for place, key in kinds if key in row]
-    return f"install what brings {name} ({'; '.join([*places, *filter(None, [row.get('elsewhere')])])})"
-
-
-def included_by(name: str, space: str) -> str:
-    """Name the header that declares a name; empty if the table does not have it."""
-    # The C library's names are in no namespace, or in std.
-    rows = (row for row in shipped_toml(_HEADERS)["include"] if row.get("space", "std") == (space or "std"))
-    return next((row["header"] for row in rows if re.fullmatch(row["regex"], name)), "")
-
-
-def symbol_owner(symbol: str) -> str:
-    """Describe the library that defines a symbol and how to link it; empty if it is not in the table.
-
-    A library published with both C++ ABIs has an additional text for names of the new one (``cxx11``).
-    """
-    match = _CALLED_NAME.match(symbol.partition("(")[0])
-    name = match["name"].removeprefix("__imp_") if match else ""
-    # Apple's linker shows names with their leading underscore.
-    spellings = (name, name.removeprefix("_"))
-    rows = shipped_toml(_FOLDER / "symbols.toml")["symbol"]
-    row = next((row for row in rows if any(re.match(row["regex"], one) for one in spellings)), None)
-    if row is None:
-        return ""
-    other_abi = f"; {row['cxx11']}" if "cxx11" in row and "std::__cxx11" in symbol else ""
-    return f" ({name} is of {row['library']}: {row['link']}{other_abi})"
-
-
-_DESCRIBED = (
-    ("header", "package", header_package),
-    ("library", "package", library_package),
-    ("program", "package", program_package),
-    ("package", "install", library_package),
-    ("symbol", "owner", symbol_owner),
-)
-
-
-@cache
 def catalogue_forms() -> tuple[Form, ...]:
     """Read the forms of all known failures, in the order of their entries."""
     return tuple(
@@ -320,8 +245,8 @@ def _read_form(row: Mapping[str, Any]) -> Form:
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    names = (row["regex"] for row in shipped_toml(_HEADERS)["include"] if "space" not in row)
-    words = {"Q": QUOTES, "CNAME": "|".join(names), **read_words()}
+    libraries = {"CNAME": c_names(), "API": api_names(), "SPACE": api_spaces(), "FOLDER": api_folders()}
+    words = {"Q": QUOTES, **libraries, **read_words()}
     return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 

@@ -55,7 +55,8 @@ def _values(entry: Entry, there: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _placeholders(entry: Entry) -> Iterator[str]:
-    text = " ".join((entry.title, entry.means, *entry.change))
+    always = (fix for fix in entry.change if not fix.startswith("["))
+    text = " ".join((entry.title, entry.means, *always))
     return (name for name in set(_PLACEHOLDER.findall(text)) if name not in entry.otherwise)
 
 

@@ -48,14 +48,19 @@ def test_a_build_that_is_not_torchwheel_s_is_told_what_it_can_set(fix: str, chos
     assert Facts(ours=True).choose(["x", fix]) == ("x", fix)
 
 
-def test_no_packages_of_linux_for_another_system() -> None:
-    fixes = [
-        "install what brings x.h (Debian, Ubuntu: libx-dev; Fedora: x-devel; conda: x)",
-        "`apt install x`",
-    ]
-    assert Facts("Linux").choose(fixes) == tuple(fixes)
-    assert Facts("Windows").choose(fixes) == ("install what brings x.h (conda: x)",)
-    assert Facts("Darwin").choose(["`apt install x`", "or y"]) == ("y",)
+def test_no_fixes_of_another_system() -> None:
+    fixes = ["`apt install x`", "or y (Windows: LIB)", "macOS: z"]
+    assert Facts("Linux").choose(fixes) == ("`apt install x`", "or y")
+    assert Facts("Windows").choose(fixes) == ("y (Windows: LIB)",)
+    assert Facts("Darwin").choose(fixes) == ("y", "macOS: z")
+
+
+@pytest.mark.parametrize(
+    ("log", "family"),
+    [("#5 RUN apt-get install -y gcc", "debian"), ("gcc 11.4.1 el9.x86_64, /lib64/", "fedora"), ("/a.c", "")],
+)
+def test_the_family_of_the_distribution(log: str, family: str) -> None:
+    assert read_facts(log).family == family
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,11 @@ from torchwheel.diagnosis.grammar import (
     Role,
     classify,
     form_needles,
-    header_package,
-    library_package,
-    program_package,
     read_classes,
     read_forms,
 )
 from torchwheel.diagnosis.languages import normalise_line
+from torchwheel.diagnosis.libraries import describe
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -104,8 +102,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
 def test_languages(line: str, error_class: str, captures: dict[str, str]) -> None:
     found = classify(line)
     assert found is not None
-    caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.form.id, caught) == (error_class, captures)
+    assert (found.form.id, found.captures) == (error_class, captures)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +137,8 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("a.cpp:1:2: error: implicit instantiation of undefined template 'std::vector<int>'", "include-missing", {"file": "a.cpp", "line": "1", "space": "std", "name": "vector", "include": "the one of its own name, as <vector> for std::vector"}),
         ("Cuda Configuration Error: Cannot find cuda library cudart", "tool-error", {"tool": "Cuda", "message": "Cannot find cuda library cudart"}),
         # A log in the wrong encoding.
-        ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm", "owner": " (cublasHgemm is of CUDA's cuBLAS: -lcublas, cublas.lib)"}),
-        ("lltm.obj : error LNK2001: 无法解析的外部符号 __imp_THPVariableClass", "undefined-symbol", {"file": "lltm.obj", "symbol": "__imp_THPVariableClass", "owner": " (THPVariableClass is of PyTorch's Python half: -ltorch_python, torch_python.lib)"}),
+        ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm"}),
+        ("lltm.obj : error LNK2001: 无法解析的外部符号 __imp_THPVariableClass", "undefined-symbol", {"file": "lltm.obj", "symbol": "__imp_THPVariableClass"}),
         ("a.h(137): error: expected a comma (the one-argument version of static_assert is not enabled in this mode)", "language-standard", {"file": "a.h", "line": "137", "feature": "the one-argument version of static_assert"}),
         ("Allocator.h:46:8: error: no template named 'unique_ptr' in namespace 'std'", "language-standard", {"file": "Allocator.h", "line": "46", "feature": "unique_ptr"}),
         ("a.cpp:3:8: error: ‘optional’ is not a member of ‘std’", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
@@ -149,14 +146,14 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("a.cpp(3): error C2039: 'optional': is not a member of 'std'", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
         ('a.cu(3): error: namespace "std" has no member "is_same_v"', "language-standard", {"file": "a.cu", "line": "3", "feature": "is_same_v"}),
         ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
-        ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)", "owner": " (c10::f is of PyTorch: -lc10, c10.lib)"}),
+        ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)"}),
         ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the library that this linker finds first"}),
         ("g++: error: /x/ext_kernel.o: no such file or directory", "link-input-missing", {"name": "/x/ext_kernel.o"}),
         ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
         ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device", "include": "<thrust/execution_policy.h>"}),
         ("a.cpp:3:8: error: ‘sort’ is not a member of ‘std’; did you mean ‘sqrt’?", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort", "include": "<algorithm> (accumulate, iota: <numeric>)"}),
         ("a.cpp(3): error C2039: 'sort': is not a member of 'std'", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort", "include": "<algorithm> (accumulate, iota: <numeric>)"}),
-        ("ld: libcaffe2.so: undefined reference to `__atomic_fetch_add_8'", "undefined-symbol", {"file": "libcaffe2.so", "symbol": "__atomic_fetch_add_8", "owner": " (__atomic_fetch_add_8 is of GCC's libatomic: -latomic, which 32-bit processors need)"}),
+        ("ld: libcaffe2.so: undefined reference to `__atomic_fetch_add_8'", "undefined-symbol", {"file": "libcaffe2.so", "symbol": "__atomic_fetch_add_8"}),
         # Whose file it is, tells more than the message.
         ('/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh(722): error: identifier "OffsetT" is undefined', "toolkit-headers-unfit", {"file": "/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh", "line": "722", "message": 'identifier "OffsetT" is undefined'}),
         (r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh(338): error: expected an identifier", "toolkit-headers-unfit", {"file": r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh", "line": "338", "message": "expected an identifier"}),
@@ -177,7 +174,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("ModuleNotFoundError: spconv not found. you need to install it by pip.", "python-module-missing", {"module": "spconv"}),
         ("ImportError: cannot import name 'NVRTCMode' from 'cumm.gemm.constants' (/x/cumm/gemm/constants.py)", "python-name-missing", {"name": "NVRTCMode", "module": "cumm", "file": "/x/cumm/gemm/constants.py"}),
         ("gsplat/Common.h:5:10: fatal error: glm/gtc/type_ptr.hpp: No such file or directory", "header-missing", {"file": "gsplat/Common.h", "line": "5", "header": "glm/gtc/type_ptr.hpp"}),
-        ('"__cvtu32_mask16", referenced from:', "undefined-symbol", {"symbol": "__cvtu32_mask16", "owner": " (__cvtu32_mask16 is of the compiler's own intrinsics: no library has it: the compiler is too old for that instruction set. Take a newer one, or leave that kernel out)"}),
+        ('"__cvtu32_mask16", referenced from:', "undefined-symbol", {"symbol": "__cvtu32_mask16"}),
         ("ImportError: cannot import name '_C' from 'detectron2' (/x/detectron2/__init__.py)", "extension-module-missing", {"name": "_C", "module": "detectron2"}),
         ("ModuleNotFoundError: No module named 'mmcv._ext'", "extension-module-missing", {"name": "_ext", "module": "mmcv"}),
         ("ImportError: dlopen(/x/_k2.so, 2): Library not loaded: @rpath/libmkl_core.2.dylib", "shared-library-missing", {"library": "libmkl_core.2.dylib"}),
@@ -221,8 +218,8 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("LINK : fatal error LNK1181: cannot open input file '.obj'", "blank-in-path", {"tool": "LINK"}),
         ("bias_act.o : fatal error LNK1000: Internal error during IMAGE::Pass1", "compiler-crashed", {"message": "LNK1000: Internal error during IMAGE::Pass1"}),
         ("dyld: Library not loaded: @rpath/libopenh264.5.dylib", "shared-library-missing", {"library": "libopenh264.5.dylib"}),
-        ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram", "owner": " (nvrtcCreateProgram is of CUDA's run-time compiler: -lnvrtc, nvrtc.lib)"}),
-        ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical", "owner": " (___kmpc_critical is of OpenMP: -fopenmp; with clang -lomp)"}),
+        ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram"}),
+        ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical"}),
         ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "cuda-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaStreamWaitEvent"}),
         ("LINK : fatal error LNK1181: cannot open input file 'C:\\x\\build\\temp\\nms.obj'", "link-input-missing", {"name": "C:\\x\\build\\temp\\nms.obj"}),
         ('/x/torch/include/pybind11/buffer_info.h(110): error: identifier "Py_buffer" is undefined', "limited-api-too-small", {"file": "/x/torch/include/pybind11/buffer_info.h", "line": "110", "name": "Py_buffer"}),
@@ -252,8 +249,7 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     """
     found = classify(line)
     assert found is not None
-    caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.form.id, caught) == (error_class, captures)
+    assert (found.form.id, found.captures) == (error_class, captures)
 
 
 def test_what_cmake_names_below() -> None:
@@ -347,25 +343,93 @@ def test_a_program_that_a_frame_above_names() -> None:
     assert "program" not in classify(line).captures  # type: ignore[union-attr]
 
 
+def package(key: str, name: str, system: str = "Linux", family: str = "") -> str:
+    return describe({key: name}, system, family).get("package", "")
+
+
 def test_programs_and_what_brings_them() -> None:
-    assert program_package("C:\\tools\\swig.EXE") == (
+    assert package("program", "C:\\tools\\swig.EXE") == (
         "install what brings swig.EXE (Debian, Ubuntu: swig; Fedora: swig; conda: swig; PyPI: swig; a release of the "
         "package that has a wheel for this Python needs none)"
     )
-    assert program_package("my_own") == ""
+    assert package("program", "my_own") == ""
 
 
 def test_headers_and_what_brings_them() -> None:
-    assert header_package("numa.h") == (
-        "install what brings numa.h (Debian, Ubuntu: libnuma-dev; Fedora: numactl-devel; conda: libnuma)"
-    )
-    assert header_package("my_own.h") == ""
+    numa = "Debian, Ubuntu: libnuma-dev; Fedora: numactl-devel; conda: libnuma"
+    assert package("header", "numa.h") == f"install what brings numa.h ({numa})"
     for library in ("libnuma.so.1", "NUMA", "/usr/lib/libnuma.a", "numa.lib", "libnuma2-dev"):
-        assert header_package("numa.h").partition("(")[2] == library_package(library).partition("(")[2]
-    assert library_package("memory") == library_package("_C") == ""
+        assert package("library", library).endswith(f" ({numa})")
+    for key, name in (("header", "my_own.h"), ("library", "memory"), ("library", "_C")):
+        assert package(key, name) == ""
+    assert package("header", "THC/THC.h").startswith("no torch since 1.11 has THC/THC.h: ")
     for header in ("format", "source_location", "print"):
-        assert "compiler" in header_package(header)
-        assert "Debian" not in header_package(header)
+        assert "compiler" in package("header", header)
+        assert "Debian" not in package("header", header)
+
+
+@pytest.mark.parametrize(
+    ("system", "family", "places"),
+    [
+        ("Linux", "debian", "Debian, Ubuntu: libpng-dev; conda: libpng"),
+        ("Linux", "fedora", "Fedora: libpng-devel; conda: libpng"),
+        ("Darwin", "", "macOS: `brew install libpng`; conda: libpng"),
+        ("Windows", "", "conda: libpng"),
+    ],
+)
+def test_packages_are_those_of_the_system(system: str, family: str, places: str) -> None:
+    assert package("header", "png.h", system, family) == f"install what brings png.h ({places})"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "owner", "link"),
+    [
+        ("_cusparseCreate", "CUDA's cuSPARSE", "-lcusparse"),
+        ("cublasLtMatmul", "CUDA's cuBLASLt", "-lcublasLt"),
+        ("cuMemAlloc", "the CUDA driver", "-lcuda"),
+        ("__imp_THPVariableClass", "PyTorch's Python half", "-ltorch_python"),
+        ("void __cdecl c10::f(void)", "PyTorch", "-lc10"),
+        ("__atomic_fetch_add_8", "GCC's libatomic", "-latomic"),
+        ("__cvtu32_mask16", "the compiler's own intrinsics", "too old"),
+        ("nvrtcCreateProgram", "CUDA's run-time compiler", "-lnvrtc"),
+        ("___kmpc_critical", "OpenMP", "-fopenmp"),
+        ("vtable for google::protobuf::Message", "protobuf", "-lprotobuf"),
+        ("_ZN2at4cuda9warp_sizeEv", "PyTorch", "-ltorch_cuda"),
+        ("_ZN4absl12lts_20230802Ev", "abseil", "absl"),
+        ("public: long * __cdecl at::Tensor::data_ptr<long>(void)const ", "PyTorch for Linux and macOS", "int64_t"),
+        ("my_ops::forward(at::Tensor const&)", "", ""),
+    ],
+)  # fmt: skip
+def test_a_symbol_is_of_a_library(symbol: str, owner: str, link: str) -> None:
+    found = describe({"symbol": symbol})
+    assert found.get("owner", "") == owner
+    assert link in found.get("link", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("a.h:7:5: error: ‘AVBSFContext’ was not declared in this scope", {"api": "FFmpeg", "gone": "5"}),
+        ("a.cc:9:3: error: 'AVStream' {aka 'struct AVStream'} has no member named 'codec'", {"api": "FFmpeg", "gone": "5"}),
+        ("a.cpp:1:2: error: 'InferenceMode' is not a member of 'torch'", {"api": "PyTorch", "came": "1.9"}),
+        ("a.h:28:5: error: ‘AT_CHECK’ was not declared in this scope", {"api": "PyTorch (TH and THC)", "gone": "1.5"}),
+        ('a.cu(42): error: identifier "THCudaCheck" is undefined', {"api": "PyTorch (TH and THC)", "gone": "1.11"}),
+        ("a.cpp:3:6: error: cannot convert ‘at::DeprecatedTypeProperties’ to ‘at::ScalarType’", {"api": "PyTorch", "gone": "1.8"}),
+        ('a.cu(6): error: no suitable conversion function from "const at::DeprecatedTypeProperties" to "c10::ScalarType" exists', {"api": "PyTorch", "gone": "1.8"}),
+        ("N.hpp:1:9: error: ‘ncclConfig_t’ {aka ‘struct ncclConfig_v21700’} has no member named ‘commName’", {"api": "NCCL"}),
+        ("N.hpp:1:9: error: use of undeclared identifier 'ncclCommWindowRegister'", {"api": "NCCL"}),
+        ('/x/include/eigen3/Eigen/src/Core/Half.h(96): error: identifier "x" is undefined', {"api": "Eigen"}),
+        ('a.cu(3): error: namespace "Eigen::half_impl" has no member "__half_raw"', {"api": "Eigen"}),
+        ("a.cpp:1:2: error: 'class Mine' has no member named 'at'", {}),
+        ("a.cpp:1:2: error: 'AVX2_ENABLED' was not declared in this scope", {}),
+    ],
+)  # fmt: skip
+def test_a_name_of_another_release_of_a_library(line: str, known: dict[str, str]) -> None:
+    found = classify(line)
+    assert found is not None
+    assert found.form.id == ("library-api-unfit" if known else "source-error")
+    described = describe(found.captures)
+    assert {key: described[key] for key in ("api", "gone", "came") if key in described} == known
 
 
 def test_every_line_costs_bounded_time() -> None:

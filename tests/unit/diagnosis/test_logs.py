@@ -232,7 +232,7 @@ def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str])
         ("bash: 行 1: FOO: 未绑定的变量", "variable-unset"),
         ('a.obj : error LNK2019: Verweis auf nicht aufgelöstes externes Symbol ""public: void __cdecl c10d::Work::f(void)" (?f@Work@c10d@@QEAAXXZ)".', "c10d-unresolved"),
         ("a.obj : error LNK2001: Nicht aufgelöstes externes Symbol public: void __cdecl c10d::Work::f(void)", "c10d-unresolved"),
-        ('a.cpp(3): error C2039: "foo": ist kein Member von "c10"', "torch-api-unfit"),
+        ('a.cpp(3): error C2039: "foo": ist kein Member von "c10"', "library-api-unfit"),
         ("cp: der Aufruf von stat für 'nosuch' ist nicht möglich: Datei oder Verzeichnis nicht gefunden", "file-missing"),
         ("bash : ligne 1 : 27849 Erreur de segmentation  ./a.out", "program-crashed"),
     ],

@@ -62,8 +62,8 @@ belongs to a library whose version does not fit.
 
 What to change:
   1. in your own source: correct it there
-  2. a library's header, name or member (FFmpeg, OpenCV and so on): use the
-     release that this source was written for, or a newer source
+  2. a library's header, name or member: use the release that this source was
+     written for, or a newer source
 
 Also in this log:
   line 3: b.cpp does not compile: 'y' was not declared  [source-error]"""

@@ -1,0 +1,181 @@
+"""The libraries and programs that a log names (``grammar/libraries.toml``, ``programs.toml``): what brings them, what
+links them, and which release fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel.system.toml import shipped_toml
+
+Row = Mapping[str, Any]
+
+_FOLDER = Path(__file__).with_name("grammar")
+_TABLE = _FOLDER / "libraries.toml"
+_LIBRARY_FILE = re.compile(
+    r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
+    r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
+)
+_CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
+_PLACES = {
+    "Linux": (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi")),
+    "Darwin": (("macOS", "brew"), ("conda", "conda"), ("PyPI", "pypi")),
+    "Windows": (("conda", "conda"), ("PyPI", "pypi")),
+}
+_OTHER_FAMILY = {"debian": "fedora", "fedora": "debian"}
+
+
+def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "") -> dict[str, str]:
+    """Return what is known of the libraries and programs that an event names.
+
+    Args:
+        system: as ``platform.system()`` names it.
+        family: ``debian`` or ``fedora``, if the log shows one.
+    """
+    found: dict[str, str] = {}
+    for key, other, lookup in _PACKAGED:
+        if row := lookup(captures.get(key, "")):
+            found[other] = _describe_package(captures[key], row, system, family)
+    symbol, message = captures.get("symbol", ""), captures.get("message", "")
+    if row := _owner(symbol):
+        found.update(owner=row["name"], link=_link(row, symbol), **_history(row, symbol))
+    if row := _library_of(captures.get("name", ""), captures.get("file", "")):
+        found.update(api=row["name"], releases=row["releases"], **_history(row, message))
+    return found
+
+
+@cache
+def api_names() -> str:
+    """An expression for the beginning of a name of a library whose releases differ."""
+    names = (row["names"] for row in _libraries() if "releases" in row and "names" in row)
+    return "|".join([f"(?:{api_spaces()})::", *names])
+
+
+@cache
+def api_spaces() -> str:
+    """An expression for the namespaces of such libraries."""
+    return "|".join(name for row in _libraries() if "releases" in row for name in row.get("namespaces", ()))
+
+
+@cache
+def api_folders() -> str:
+    """An expression for the folders of the headers of such libraries."""
+    return "|".join(
+        name[:-1]
+        for row in _libraries()
+        if "releases" in row
+        for name in row.get("headers", ())
+        if name[-1] == "/"
+    )
+
+
+@cache
+def c_names() -> str:
+    """An expression for the names of the C library whose headers are known."""
+    return "|".join(row["regex"] for row in _includes() if "space" not in row)
+
+
+def included_by(name: str, space: str) -> str:
+    """Name the header that declares a name; empty if the table does not have it."""
+    # The C library's names are in no namespace, or in std.
+    rows = (row for row in _includes() if row.get("space", "std") == (space or "std"))
+    return next((row["header"] for row in rows if re.fullmatch(row["regex"], name)), "")
+
+
+def _includes() -> tuple[Row, ...]:
+    return tuple(shipped_toml(_TABLE)["include"])
+
+
+def _libraries() -> tuple[Row, ...]:
+    return tuple(shipped_toml(_TABLE)["library"])
+
+
+@cache
+def _rows_by(key: str, kind: str = "library", file: str = "libraries") -> Mapping[str, Row]:
+    return {name: row for row in shipped_toml(_FOLDER / f"{file}.toml")[kind] for name in row.get(key, ())}
+
+
+def _of_header(header: str) -> Row | None:
+    rows, parts = _rows_by("headers"), header.split("/")
+    folders = ("/".join(parts[:count]) + "/" for count in range(len(parts) - 1, 0, -1))
+    return next((rows[name] for name in (header, *folders) if name in rows), None)
+
+
+def _of_library(library: str) -> Row | None:
+    match = _LIBRARY_FILE.fullmatch(re.split(r"[\\/]", library.lower())[-1])
+    rows, name = _rows_by("libraries"), match["name"] if match else ""
+    return rows.get(name) or rows.get(name.rstrip("0123456789"))
+
+
+def _of_program(program: str) -> Row | None:
+    rows, name = _rows_by("names", "program", "programs"), re.split(r"[\\/]", program)[-1]
+    return rows.get(name) or rows.get(name.lower().removesuffix(".exe"))
+
+
+_PACKAGED = (
+    ("header", "package", _of_header),
+    ("library", "package", _of_library),
+    ("program", "package", _of_program),
+    ("package", "install", _of_library),
+)
+
+
+def _describe_package(name: str, row: Row, system: str, family: str) -> str:
+    if "absent" in row:
+        return str(row["absent"]).format(name=name)
+    places = [
+        f"{place}: {row[key]}"
+        for place, key in _PLACES.get(system, _PLACES["Linux"])
+        if key in row and key != _OTHER_FAMILY.get(family)
+    ]
+    ways = [*places, *filter(None, [row.get("elsewhere")])]
+    short = name if row.get("headers") and name.count("/") == 1 else re.split(r"[\\/]", name)[-1]
+    return f"install what brings {short} ({'; '.join(ways)})" if ways else ""
+
+
+def _owner(symbol: str) -> Row | None:
+    """Return the library that defines a symbol, mangled or not."""
+    match = _CALLED_NAME.match(symbol.partition("(")[0])
+    name = match["name"].removeprefix("__imp_") if match else ""
+    # Apple's linker shows names with their leading underscore.
+    spellings = (name, name.removeprefix("_"))
+    rows = (row for row in _libraries() if "names" in row or "namespaces" in row)
+    return next((row for row in rows if any(re.match(_name_regex(row), one) for one in spellings)), None)
+
+
+@cache
+def _namespace_regex(namespace: str) -> str:
+    parts = namespace.split("::")
+    return rf"{namespace}(?!\w)|_Z(?:T[VISc])?N[KVr]*{''.join(f'{len(part)}{part}' for part in parts)}"
+
+
+def _name_regex(row: Row) -> str:
+    spaces = (_namespace_regex(one) for one in row.get("namespaces", ()))
+    return f"(?:{'|'.join([*spaces, *filter(None, [row.get('names')])])})"
+
+
+def _link(row: Row, symbol: str) -> str:
+    """Say how to link a library; one published with both C++ ABIs has an additional text for names of the new one."""
+    first = next(iter(row.get("libraries", ())), "")
+    other_abi = f"; {row['cxx11']}" if "cxx11" in row and "std::__cxx11" in symbol else ""
+    return f"{row.get('link', f'-l{first}, {first}.lib')}{other_abi}"
+
+
+def _library_of(name: str, file: str) -> Row | None:
+    rows = [row for row in _libraries() if "releases" in row]
+    named = (row for row in rows if name and re.match(_name_regex(row), name))
+    folders = set(re.split(r"[\\/]", file)[:-1])
+    of_file = (
+        row for row in rows if any(one[:-1] in folders for one in row.get("headers", ()) if one[-1] == "/")
+    )
+    return next(named, None) or next(of_file, None)
+
+
+def _history(row: Row, text: str) -> dict[str, str]:
+    """Return the release with which a name went (``gone``) or came (``came``), if that is known."""
+    text = text.replace('"', "'")
+    known: Row = next((one for one in row.get("history", ()) if re.search(one["regex"], text)), {})
+    return {key: known[key] for key in ("gone", "came", "instead") if key in known}
