@@ -88,7 +88,9 @@ class _Log:
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
         explaining = (one for one in self.messages if self._explains(one, first))
-        found = max(explaining, key=lambda one: one.entry.rank, default=first)
+        found = max(
+            explaining, key=lambda one: (self._in_one_step(first, one), one.entry.rank), default=first
+        )
         if first.entry.id in found.entry.shown_at:
             return replace(found, line=first.line, excerpt=first.excerpt, message=first.message)
         return found
