@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.diagnosis.facts import join_met, meet_conditions
+from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import Rule, fixing_order, read_rules
@@ -87,7 +87,7 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
 
 def _of_entry(entry: Entry) -> Explanation:
     # The captures of each diagnosis in a log of tests/support/diagnosis/logs.
-    values: dict[str, str] = {**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})}
+    values = Facts().fill({**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})})
     what, why, *change = (
         fill_captures(fill_captures(text, values), values)
         for text in (entry.title, join_met(entry.means, values), *meet_conditions(entry.change, values))
