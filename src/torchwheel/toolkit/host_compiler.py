@@ -65,22 +65,18 @@ class NvccLimit:
         compared = parse_numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
-    def suggest_fix(self, setting: str, installed: Iterable[Compiler] = (), *, newer: bool = True) -> str:
-        """Return the advice for a refused compiler.
-
-        Args:
-            setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
-        """
+    def suggest_fix(self, installed: Iterable[Compiler], *, newer: bool) -> str:
+        """Return the advice for a refused compiler, of those installed and, if one fits, a newer CUDA."""
         otherwise = ", or use a newer CUDA" if newer else ""
         able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]
         if able:
             best = max(able, key=lambda compiler: parse_numbers(compiler.version))
-            return f"{setting}={best.path}, which is {best.title}"
+            return f"-C env.CUDAHOSTCXX={best.path}, which is {best.title}"
         if self.kind == "msvc":
             toolset = msvc_toolset(".".join(map(str, self.greatest)))
             return f"install an MSVC toolset up to {toolset} in the Visual Studio Installer{otherwise}"
         package, program = (f"{names[self.kind]}-{self.greatest[0]}" for names in (_PACKAGES, _PROGRAMS))
-        return f"install {package} and say {setting}={program}{otherwise}"
+        return f"install {package} and say -C env.CUDAHOSTCXX={program}{otherwise}"
 
 
 def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:

@@ -1,6 +1,6 @@
 """Checks of the host compiler: it exists, and nvcc and PyTorch accept it.
 
-The functions without a context are shared with extensions' plans, so that a fact has one id and one wording.
+The functions without a context are shared with extensions' plans.
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ from torchwheel.preflight.registry import (
     known_pytorch,
     read_traps,
 )
-from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.system.paths import is_closed
-from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.toolkit.host_compiler import (
-    HostCompilerLimits,
     can_be_silenced,
     msvc_toolset,
     nvcc_limit,
@@ -75,67 +72,6 @@ def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed
     return Violation(values, f"install one: {install}; or name one that is installed with {variable}")
 
 
-def check_age(
-    compiler: Compiler, need: CompilerNeed, pytorch: str, setting: str, installed: Iterable[Compiler] = ()
-) -> Violation | Passed:
-    """Check ``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers lack."""
-    reason = (
-        "its sources or its README ask for that"
-        if need.cxx_standard is None
-        else f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
-    )
-    values = {
-        "compiler": compiler.title,
-        "pytorch": pytorch,
-        "needed": f"{need.version} or later",
-        "reason": reason,
-    }
-    if at_least(compiler.version, need.version):
-        return Passed()
-    able = [c for c in installed if c.kind == compiler.kind and at_least(c.version, need.version)]
-    install = f"install {compiler.kind} {need.version} or later"
-    return Violation(values, f"{setting}={able[0].path}" if able else install)
-
-
-def nvcc_takes(
-    compiler: Compiler,
-    release: ToolkitRelease,
-    own: HostCompilerLimits | None,
-    setting: str,
-    installed: Iterable[Compiler] = (),
-    *,
-    newer: bool = True,
-) -> Answer:
-    """Check ``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` if a flag silences nvcc's check.
-
-    Compilers other than GCC, Clang and MSVC are not judged.
-    """
-    limit = nvcc_limit(compiler.kind, release, own)
-    taken = limit and limit.accepts(compiler.version)
-    if limit is None or taken is None:
-        return _KIND if limit is None else _VERSION
-    values = {
-        "version": release.version,
-        "compiler": compiler.title,
-        "limit": limit.sentence,
-        "authority": limit.authority,
-    }
-    return Passed() if taken else Violation(values, limit.suggest_fix(setting, installed, newer=newer))
-
-
-def library_takes(compiler: Compiler, cuda: str) -> Answer:
-    """Check ``msvc-library-needs-newer-cuda`` for a compiler with a known version; None for other families."""
-    if compiler.kind != "msvc":
-        return None
-    values = {"compiler": compiler.title, "version": cuda}
-    library = refusing_library(compiler.version, cuda)
-    if library is None:
-        return Passed()
-    needed, toolset = library["cuda"], msvc_toolset(library["msvc"])
-    nearest = f"use CUDA {needed} or newer, or install an MSVC toolset older than {toolset}"
-    return Violation({**values, "needed": needed}, f"{nearest} in the Visual Studio Installer")
-
-
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
     compiler, c_compiler = context.machine.find_compiler("cxx"), context.machine.find_compiler("c")
@@ -178,8 +114,25 @@ def taken_by_pytorch(context: Context) -> Answer:
         return _VERSION
     pytorch = known_pytorch(context)
     need = pytorch.compilers.minimum_version(compiler.kind)
-    installed = context.host.other_compilers
-    return check_age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
+    if need is None:
+        return _KIND
+    if at_least(compiler.version, need.version):
+        return Passed()
+    reason = (
+        "its sources or its README ask for that"
+        if need.cxx_standard is None
+        else f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
+    )
+    values = {
+        "compiler": compiler.title,
+        "pytorch": pytorch.version,
+        "needed": f"{need.version} or later",
+        "reason": reason,
+    }
+    others = (c for c in context.host.other_compilers if c.kind == compiler.kind)
+    able = next((c for c in others if at_least(c.version, need.version)), None)
+    install = f"install {compiler.kind} {need.version} or later"
+    return Violation(values, f"-C env.CXX={able.path}" if able else install)
 
 
 @checks_machine("msvc-library-needs-newer-cuda")
@@ -187,29 +140,47 @@ def library_taken_by_nvcc(context: Context) -> Answer:
     release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION if context.windows else None
-    answer = library_takes(compiler, release.version)
-    if isinstance(answer, Violation) and _has_flag(context, LIBRARY_SILENCER):
+    if compiler.kind != "msvc":
+        return None
+    library = refusing_library(compiler.version, release.version)
+    if library is None or _has_flag(context, LIBRARY_SILENCER):
         return Passed()
-    return answer
+    needed, toolset = library["cuda"], msvc_toolset(library["msvc"])
+    nearest = f"use CUDA {needed} or newer, or install an MSVC toolset older than {toolset}"
+    values = {"compiler": compiler.title, "version": release.version, "needed": needed}
+    return Violation(values, f"{nearest} in the Visual Studio Installer")
 
 
 def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
-    """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check."""
+    """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check.
+
+    Compilers other than GCC, Clang and MSVC are not judged.
+    """
     release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return None if silenced else _VERSION
     if (_has_flag(context, SILENCER) and can_be_silenced(compiler)) is not silenced:
         return None
-    own = context.toolkit.limits if context.toolkit else None
+    limit = nvcc_limit(compiler.kind, release, context.toolkit.limits if context.toolkit else None)
+    taken = limit and limit.accepts(compiler.version)
+    if limit is None or taken is None:
+        return _KIND if limit is None else _VERSION
+    if taken:
+        return Passed()
     # Only releases that PyTorch accepts; for an unknown PyTorch any.
     newer = context.pytorch is None or any(
         not at_least(release.version, one.version)
-        and (limit := nvcc_limit(compiler.kind, one, None)) is not None
-        and limit.accepts(compiler.version)
+        and (other := nvcc_limit(compiler.kind, one, None)) is not None
+        and other.accepts(compiler.version)
         for one in context.accepted_cuda
     )
-    installed = context.host.other_compilers
-    return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", installed, newer=newer)
+    values = {
+        "version": release.version,
+        "compiler": compiler.title,
+        "limit": limit.sentence,
+        "authority": limit.authority,
+    }
+    return Violation(values, limit.suggest_fix(context.host.other_compilers, newer=newer))
 
 
 checks_machine("host-compiler-refused-by-cuda")(partial(_taken_by_nvcc, silenced=False))
