@@ -107,6 +107,8 @@ def explain_exception(
     known |= {"relative": "yes"} if re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) else {}
     known |= _module(module, own, captures) if module else {}
     known |= {"is_name": "yes"} if id == "python-name-missing" else {}
+    path = f"{captures.get('module')}.{captures.get('name')}."
+    known |= {"submodule": "yes"} if own and path in own[0].source else {}
     if message == _DAMAGED and own and (match := _IMPORT.match(own[0].source)):
         return "installation-damaged", known | _module(match["name"], own, captures)
     if id in _NAMES and module and own and module == own[0].package:

@@ -198,7 +198,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("error: command 'swig.exe' failed: None", "command-missing", {"program": "swig.exe"}),
         ("Cargo, the Rust package manager, is not installed or is not on PATH.", "command-missing", {"program": "Cargo"}),
         ("subprocess.CalledProcessError: Command '['cmake', '--version']' returned non-zero exit status 1.", "program-broken", {"program": "cmake"}),
-        ("AttributeError: module 'distutils' has no attribute '_msvccompiler'. Did you mean: 'ccompiler'?", "python-name-missing", {"module": "distutils", "name": "_msvccompiler", "attribute": "yes"}),
+        ("AttributeError: module 'distutils' has no attribute '_msvccompiler'. Did you mean: 'ccompiler'?", "python-name-missing", {"module": "distutils", "name": "_msvccompiler"}),
         ("ModuleNotFoundError: No module named 'deepspeed.ops.op_builder'", "python-part-missing", {"module": "deepspeed", "name": ".ops.op_builder"}),
         ("ERROR: Invalid requirement: '--global-option=--cpp_ext'", "option-misplaced", {"flag": "--global-option=--cpp_ext"}),
         ("error: can't copy 'deepspeed/accelerator': doesn't exist or not a regular file", "file-missing", {"name": "deepspeed/accelerator"}),

@@ -35,6 +35,12 @@ def commands(cause: Recognised) -> str:
             "python-name-missing",
             {"raised_in": "flash-attn", "caller": "/w/run.py", "distribution": "torch", "python": "3.12"},
         ),
+        (
+            [("/w/setup.py", "torch.utils.cpp_extension.BuildExtension")],
+            "AttributeError: module 'torch.utils' has no attribute 'cpp_extension'",
+            "python-name-missing",
+            {"submodule": "yes"},
+        ),
         # The module that says what it lacks is not the one that asks.
         (
             [(f"{SITE}/chromadb/a.py", "np.float_"), (f"{SITE}/numpy/__init__.py", "raise AttributeError(")],
