@@ -35,7 +35,7 @@ _BUILDING = re.compile(
 )
 _ISOLATED = re.compile(r"pip-build-env-|[/\\]builds-v0[/\\]|[/\\]build-env-")
 _SETUP = re.compile(
-    r'File "(?:[^"]{0,400}[/\\])?(?:setup\.py|setuptools[/\\]build_meta\.py|<pip-setuptools-caller>)"'
+    r'File "(?:[^"]{0,400}[/\\])?(?:setup\.py|setuptools[/\\]build_meta\.py|_in_process\.py|<pip-setuptools-caller>)"'
 )
 _VARIABLE = re.compile(r"\b(?:[A-Z][A-Z0-9]*_[A-Z0-9_]+|torch\.version\.\w+)\b")
 _IMPORT = re.compile(r"^(?:from|import) (?P<name>\w{1,80})")

@@ -8,7 +8,6 @@ from torchwheel.diagnosis.failures import Recognised
 from torchwheel.diagnosis.scanner import diagnose
 
 SITE = "/v/lib/python3.12/site-packages"
-OVERLAY = "/tmp/pip-build-env-a1/overlay/lib/python3.12/site-packages"
 
 
 def cause_of(*frames: tuple[str, str], error: str, before: str = "") -> Recognised:
@@ -140,7 +139,7 @@ def test_class_and_captures(
 def test_what_is_built_is_the_cause_of_an_exception_in_its_setup(
     before: str, file: str, building: str, release: str
 ) -> None:
-    build = (f"{OVERLAY}/setuptools/build_meta.py", "exec(code, locals())")
+    build = (f"{SITE}/pip/_vendor/pyproject_hooks/_in_process/_in_process.py", "main()")
     cause = cause_of(build, (file, "x"), error="KeyError: '__version__'", before=before)
     assert (cause.entry.id, cause.captures["building"], cause.known["building_here"]) == (
         "setup-failed",
