@@ -216,17 +216,3 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert record is not None
     assert (record.now, record.build.tree) == ("failed", str(project))
     assert [step.source for step in record.made] == ["source/csrc/answer.cpp"]
-
-
-def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:
-    plan = make_extension_plan(
-        planned_inputs(
-            tmp_path,
-            Extension(name="k", sources=("csrc/answer.cpp",), stable_abi="2.99"),
-            project=str(project),
-            cache=str(tmp_path / "cache"),
-        )
-    )
-    with pytest.raises(TorchwheelError, match="stable-abi-too-new"):
-        build_extensions(plan, os.environ)
-    assert not plan.folder.exists()
