@@ -60,7 +60,7 @@ def _render_comparison(found: Comparison, width: int) -> str:
                     width,
                 )
             )
-    if unknown := [str(side.contents.path.name) for side in sides if side.plan is None]:
+    if unknown := [str(side.contents.path.name) for side in sides if not side.contents.plan]:
         parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
     if found.libraries:
         rows = [
@@ -110,8 +110,7 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
 def _side_document(side: Side) -> dict[str, Any]:
     return {
         "path": str(side.contents.path),
-        "kind": "wheel" if side.contents.site is None else "package",
-        **fields_of(side.contents, "name", "version"),
+        **fields_of(side.contents, "kind", "name", "version"),
         "files": len(side.files),
         **fields_of(side, "size", "packed"),
     }

@@ -63,8 +63,7 @@ def run(parsed: argparse.Namespace) -> Answer:
     done: list[Check] = []
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         if not parsed.json:
-            kind = "wheel" if contents.site is None else "package"
-            show(format_facts([(f"{kind:<13}", str(contents.path))], terminal_width()))
+            show(format_facts([(f"{contents.kind:<13}", str(contents.path))], terminal_width()))
         for check in run_checks(contents, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:
@@ -93,8 +92,7 @@ def _show(check: Check, path: str) -> None:
 def _verification_document(contents: WheelContents, done: Sequence[Check]) -> dict[str, Any]:
     return {
         "path": str(contents.path),
-        "kind": "wheel" if contents.site is None else "package",
-        **fields_of(contents, "name", "version"),
+        **fields_of(contents, "kind", "name", "version"),
         "ok": not any(check.problems for check in done),
         "checks": [
             {

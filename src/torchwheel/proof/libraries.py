@@ -126,8 +126,7 @@ def needs_torch_beside(contents: WheelContents) -> bool:
 
 def _find_roots(contents: WheelContents, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
     """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
-    plan = contents.manifest["plan"] if contents.manifest else {}
-    planned = [one["file"] for one in plan.get("extensions", {}).get("modules", ())]
+    planned = [one["file"] for one in contents.plan.get("extensions", {}).get("modules", ())]
     systems = {"pyd" if tag.endswith(_WINDOWS) else "so" for tag in contents.tags}
     systems |= {"pyd"} if any(tag.endswith("-any") for tag in contents.tags) else set()
     return [

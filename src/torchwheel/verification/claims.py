@@ -90,7 +90,7 @@ def false_label(contents: WheelContents) -> Iterator[Problem]:
     cuda, code = built_with_cuda(contents), contents.architectures
     # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
     used = None if contents.has_torch and code is None else cuda
-    torch = built_with_torch(contents.manifest)
+    torch = built_with_torch(contents)
     unproved = (part[0].lstrip(".") for part in _PART.finditer(label) if _is_false(part, used, code, torch))
     false = (part for part in unproved if contents.manifest is not None or not _is_open(part, contents))
     if parts := [*false, *_excluded_torch(contents)]:
@@ -196,13 +196,13 @@ def built_with_cuda(contents: WheelContents) -> str | None:
     torch = contents.torch_version
     if torch is not None and torch.cuda:
         return torch.cuda
-    said = contents.manifest["plan"].get("toolchain", {}).get("cuda") if contents.manifest else None
+    said = contents.plan.get("toolchain", {}).get("cuda")
     return major_minor(said) if said else None
 
 
-def built_with_torch(manifest: Mapping[str, Any] | None) -> str | None:
+def built_with_torch(contents: WheelContents) -> str | None:
     """The PyTorch that an extension works with alone; None with the stable ABI, or where nothing says so."""
-    extensions = manifest["plan"].get("extensions") if manifest else None
+    extensions = contents.plan.get("extensions")
     if extensions is None or any(one["stable_abi"] for one in extensions["modules"]):
         return None
     return str(extensions["torch"]["version"]).partition("+")[0]
@@ -213,9 +213,9 @@ def check_manifest(contents: WheelContents) -> Check:
     manifest = contents.manifest
     if manifest is None:
         return not_tried("manifest", "torchwheel did not build it, so it has no build manifest")
-    plan = manifest["plan"]
+    plan = contents.plan
     skipped = plan.get("skipped_checks", [])
-    problems = [*_other_wheel(contents, manifest), *_against_plan(contents, plan)]
+    problems = [*_other_wheel(contents, manifest), *_against_plan(contents)]
     counted_problems = tuple(dict.fromkeys(one for one in problems if one.id not in skipped))
     said = f"built by torchwheel {manifest['torchwheel']} for {', '.join(plan['target']) or 'what is in it'}"
     said += f"; skipped when it was built: {', '.join(skipped)}" if skipped else ""
@@ -258,7 +258,8 @@ def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[s
     return join_items(labels) or "no device code"
 
 
-def _against_plan(contents: WheelContents, plan: Mapping[str, Any]) -> Iterator[Problem]:
+def _against_plan(contents: WheelContents) -> Iterator[Problem]:
+    plan = contents.plan
     targets = [name for name in plan["target"] if name != "cpu"]
     if "extensions" in plan:
         if contents.site is None:

@@ -58,12 +58,6 @@ class Side:
     packed: int | None
     compiler: str
 
-    @property
-    def plan(self) -> dict[str, Any] | None:
-        """The plan's part of its build manifest; None where torchwheel did not build it."""
-        manifest = self.contents.manifest
-        return manifest["plan"] if manifest else None
-
 
 class Change(NamedTuple):
     """A value that differs; None where a side has none, or where it is not known here."""
@@ -121,7 +115,7 @@ class Comparison:
     @property
     def has_settings(self) -> bool:
         """Whether both sides say by which settings and options they were built."""
-        return self.before.plan is not None and self.after.plan is not None
+        return bool(self.before.contents.plan and self.after.contents.plan)
 
     @property
     def headline(self) -> str:
@@ -211,8 +205,8 @@ def _written_by_compiler(archive: WheelArchive) -> str:
 def _compared_names(side: Side) -> dict[str, str | None]:
     contents, manifest = side.contents, side.contents.manifest
     torch, code = contents.torch_version, contents.architectures
-    source = (side.plan or {}).get("source", {})
-    extensions = (side.plan or {}).get("extensions", {})
+    source = side.contents.plan.get("source", {})
+    extensions = side.contents.plan.get("extensions", {})
     return {
         "device code": " ".join(code.labels) if code else None,
         "CUDA": built_with_cuda(contents),
@@ -223,8 +217,8 @@ def _compared_names(side: Side) -> dict[str, str | None]:
         "torch": torch.version if torch else extensions.get("torch", {}).get("version"),
         "commit": (torch.git_version if torch else None) or source.get("commit"),
         "debug": str(torch.debug).lower() if torch and torch.debug is not None else None,
-        "target": ", ".join((side.plan or {}).get("target", ())) or None,
-        "profile": ", ".join((side.plan or {}).get("profile", ())) or None,
+        "target": ", ".join(side.contents.plan.get("target", ())) or None,
+        "profile": ", ".join(side.contents.plan.get("profile", ())) or None,
         "built by": f"torchwheel {manifest['torchwheel']}" if manifest else contents.generator or None,
     }
 
@@ -250,7 +244,7 @@ def _list_options(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _list_compilers(side: Side) -> dict[str, str | None]:
-    chain = (side.plan or {}).get("toolchain", {})
+    chain = side.contents.plan.get("toolchain", {})
     recorded = {name: chain.get(name) for name in _COMPILERS if chain.get(name)}
     return {_COMPILER: side.compiler, **recorded} if side.compiler else recorded
 
@@ -269,9 +263,8 @@ def _list_requirements(side: Side) -> dict[str, str]:
 def _if_known(
     one: Side, other: Side, read: Callable[[Mapping[str, Any]], dict[str, str]]
 ) -> tuple[Change, ...]:
-    if one.plan is None or other.plan is None:
-        return ()
-    return _find_changes(read(one.plan), read(other.plan))
+    before, after = one.contents.plan, other.contents.plan
+    return _find_changes(read(before), read(after)) if before and after else ()
 
 
 def _find_changes(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> tuple[Change, ...]:

@@ -102,6 +102,16 @@ class WheelContents:
     site: Path | None = None
 
     @property
+    def kind(self) -> str:
+        return "wheel" if self.site is None else "package"
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The plan's part of its build manifest; empty where torchwheel did not build it."""
+        plan: dict[str, Any] = self.manifest["plan"] if self.manifest else {}
+        return plan
+
+    @property
     def wheel_tags(self) -> tuple[str, ...]:
         return tuple(sorted(self.wheel.values("Tag")))
 

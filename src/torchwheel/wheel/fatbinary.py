@@ -129,110 +129,96 @@ def read_fat_binaries(
     Args:
         allowance: how many headers may be read; what is read is taken from it.
     """
-    end = offset + size
-    position = _skip_zeros(stream, offset, end)
-    allowance = allowance or Allowance()
-    while position < end:
-        _take(allowance, position, origin)
-        first_entry, position = _read_header(stream, position, end, origin)
-        entry = first_entry
-        while entry < position:
-            _take(allowance, entry, origin)
-            image, entry = _read_entry(stream, entry, position, origin)
-            if image is not None:
-                yield image
-        position = _skip_zeros(stream, position, end)
+    return _Reader(stream, origin, allowance or Allowance()).images(offset, offset + size)
 
 
-def _take(allowance: Allowance, position: int, origin: str, count: int = 1) -> None:
-    if allowance.headers < count:
-        raise _damaged_error(
-            origin, position, f"there are more than {HEADERS:,} sections, fat binaries and images"
-        )
-    allowance.headers -= count
+@dataclass(frozen=True)
+class _Reader:
+    stream: BinaryIO
+    origin: str
+    allowance: Allowance
 
+    def images(self, position: int, end: int) -> Iterator[CodeImage]:
+        position = self._skip_zeros(position, end)
+        while position < end:
+            entry, position = self._read_header(position, end)
+            while entry < position:
+                image, entry = self._read_entry(entry, position)
+                if image is not None:
+                    yield image
+            position = self._skip_zeros(position, end)
 
-def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[int, int]:
-    """Where the entries of the fat binary at ``position`` start and end."""
-    data = _read(stream, position, _HEADER.size, end, origin)
-    magic, version, header_size, entries_size = _HEADER.unpack(data)
-    if magic != MAGIC:
-        raise _damaged_error(
-            origin, position, f"a fat binary starts with {MAGIC:#010x}, here is {magic:#010x}"
-        )
-    if version != _VERSION:
-        raise _damaged_error(
-            origin, position, f"the fat binary has version {version}, known is version {_VERSION}"
-        )
-    if header_size < _HEADER.size:
-        raise _damaged_error(origin, position, f"a header of {header_size} bytes is too short")
-    first = position + header_size
-    if first + entries_size > end:
-        raise _damaged_error(
-            origin, position, f"{entries_size} bytes of entries reach past the end of the section"
-        )
-    return first, first + entries_size
+    def take(self, position: int, count: int = 1) -> None:
+        if self.allowance.headers < count:
+            raise self.damaged(position, f"there are more than {HEADERS:,} sections, fat binaries and images")
+        self.allowance.headers -= count
 
+    def damaged(self, position: int, detail: str) -> TorchwheelError:
+        return refusal("damaged-fat-binary", origin=self.origin, position=position, detail=detail)
 
-def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[CodeImage | None, int]:
-    """The image at ``position``, or None if its kind is unknown, and where the next entry starts."""
-    data = _read(stream, position, _ENTRY.size, end, origin)
-    kind_number, _, header_size, payload_size, compressed_size, _, _, number, _, _, flags, _ = _ENTRY.unpack(
-        data
-    )
-    # The header is longer than its fixed part with a source's name, PTX options or the table of sm_100 and later.
-    following = position + header_size + payload_size
-    if header_size < _ENTRY.size or following > end:
-        raise _damaged_error(
-            origin, position, f"an entry of {header_size} + {payload_size} bytes does not fit"
-        )
-    if compressed_size > payload_size:
-        raise _damaged_error(
-            origin, position, f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
-        )
-    kind = _KINDS.get(kind_number)
-    if kind is None:
-        return None, following
-    architecture = _make_architecture(number, flags, position, origin)
-    # Each entry by itself: nvcc leaves small cubins uncompressed beside compressed PTX.
-    return CodeImage(architecture, kind, False, 1, compressed_size or payload_size), following
+    def architecture(self, number: int, flags: int, position: int = 0) -> Architecture:
+        if not _LOWEST_ARCHITECTURE <= number <= _HIGHEST_ARCHITECTURE:
+            raise self.damaged(position, f"{number} is no number of an architecture")
+        specific = bool(flags & _FLAG_ARCHITECTURE_SPECIFIC)
+        family = bool(flags & _FLAG_FAMILY_SPECIFIC)
+        if specific and family:
+            raise self.damaged(position, f"sm_{number} is marked as both `a` and `f`")
+        major, minor = divmod(number, 10)
+        return Architecture(major, minor, "a" if specific else "f" if family else "")
 
+    def _read_header(self, position: int, end: int) -> tuple[int, int]:
+        """Where the entries of the fat binary at ``position`` start and end."""
+        magic, version, header_size, entries_size = self._read(_HEADER, position, end)
+        first = position + header_size
+        if magic != MAGIC:
+            raise self.damaged(position, f"a fat binary starts with {MAGIC:#010x}, here is {magic:#010x}")
+        if version != _VERSION:
+            raise self.damaged(position, f"the fat binary has version {version}, known is version {_VERSION}")
+        if header_size < _HEADER.size:
+            raise self.damaged(position, f"a header of {header_size} bytes is too short")
+        if first + entries_size > end:
+            raise self.damaged(position, f"{entries_size} bytes of entries reach past the end of the section")
+        return first, first + entries_size
 
-def _make_architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
-    if not _LOWEST_ARCHITECTURE <= number <= _HIGHEST_ARCHITECTURE:
-        raise _damaged_error(origin, position, f"{number} is no number of an architecture")
-    specific = bool(flags & _FLAG_ARCHITECTURE_SPECIFIC)
-    family = bool(flags & _FLAG_FAMILY_SPECIFIC)
-    if specific and family:
-        raise _damaged_error(origin, position, f"sm_{number} is marked as both `a` and `f`")
-    major, minor = divmod(number, 10)
-    return Architecture(major, minor, "a" if specific else "f" if family else "")
+    def _read_entry(self, position: int, end: int) -> tuple[CodeImage | None, int]:
+        """The image at ``position``, or None if its kind is unknown, and where the next entry starts."""
+        entry = self._read(_ENTRY, position, end)
+        kind_number, _, header_size, payload_size, compressed_size, _, _, number, _, _, flags, _ = entry
+        # The header is longer than its fixed part with a source's name, PTX options or the table of sm_100 and later.
+        following = position + header_size + payload_size
+        if header_size < _ENTRY.size or following > end:
+            raise self.damaged(position, f"an entry of {header_size} + {payload_size} bytes does not fit")
+        if compressed_size > payload_size:
+            raise self.damaged(
+                position, f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
+            )
+        kind = _KINDS.get(kind_number)
+        if kind is None:
+            return None, following
+        architecture = self.architecture(number, flags, position)
+        # Each entry by itself: nvcc leaves small cubins uncompressed beside compressed PTX.
+        return CodeImage(architecture, kind, False, 1, compressed_size or payload_size), following
 
+    def _read(self, form: struct.Struct, position: int, end: int) -> tuple[int, ...]:
+        self.take(position)
+        if position + form.size > end:
+            raise self.damaged(position, "a header is cut off by the end of the section")
+        self.stream.seek(position)
+        data = self.stream.read(form.size)
+        if len(data) != form.size:
+            raise self.damaged(position, "the file ends here, inside a fat binary")
+        return form.unpack(data)
 
-def _read(stream: BinaryIO, position: int, length: int, end: int, origin: str) -> bytes:
-    if position + length > end:
-        raise _damaged_error(origin, position, "a header is cut off by the end of the section")
-    stream.seek(position)
-    data = stream.read(length)
-    if len(data) != length:
-        raise _damaged_error(origin, position, "the file ends here, inside a fat binary")
-    return data
-
-
-def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
-    """Where the padding that starts at ``position`` ends; linkers align sections as they like."""
-    stream.seek(position)
-    while position < end:
-        chunk = stream.read(min(_PADDING_CHUNK, end - position))
-        zeros = len(chunk) - len(chunk.lstrip(b"\0"))
-        position += zeros
-        if zeros < len(chunk) or not chunk:
-            break
-    return position
-
-
-def _damaged_error(origin: str, position: int, detail: str) -> TorchwheelError:
-    return refusal("damaged-fat-binary", origin=origin, position=position, detail=detail)
+    def _skip_zeros(self, position: int, end: int) -> int:
+        """Where the padding that starts at ``position`` ends; linkers align sections as they like."""
+        self.stream.seek(position)
+        while position < end:
+            chunk = self.stream.read(min(_PADDING_CHUNK, end - position))
+            zeros = len(chunk) - len(chunk.lstrip(b"\0"))
+            position += zeros
+            if zeros < len(chunk) or not chunk:
+                break
+        return position
 
 
 def read_code(
@@ -249,20 +235,20 @@ def read_code(
         The images, none for a file without device code, which includes one that is no library, fat binary, cubin or
         PTX; and how many bytes of it are code for AMD's GPUs, which nothing here reads.
     """
-    allowance, size = allowance or Allowance(), stream.seek(0, 2)
+    reader, size = _Reader(stream, origin, allowance or Allowance()), stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
     if start.startswith(_MAGIC_BYTES):
-        return combine(read_fat_binaries(stream, 0, size, origin, allowance)), 0
+        return combine(reader.images(0, size)), 0
     for kind, architecture in (
-        (ImageKind.SASS, _read_cubin(start, origin)),
+        (ImageKind.SASS, _read_cubin(start, reader)),
         (ImageKind.PTX, _ptx_target(start)),
     ):
         if architecture is not None:
             return (CodeImage(architecture, kind, False, 1, size),), 0
     # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
-    sections = read_sections(stream, origin, allowance)
-    _take(allowance, 0, origin, len(sections))
+    sections = read_sections(stream, origin, reader.allowance)
+    reader.take(0, len(sections))
     with_code = [section for section in sections if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.
     if sum(section.size for section in with_code) > size:
@@ -270,7 +256,7 @@ def read_code(
     images = combine(
         replace(image, relocatable=_FAT_BINARY_SECTIONS[section.name])
         for section in with_code
-        for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
+        for image in reader.images(section.offset, section.offset + section.size)
     )
     if start.startswith(_AMD_BUNDLES) or _elf_machine(start) == _EM_AMDGPU:
         return images, size
@@ -328,14 +314,14 @@ def _ptx_target(start: bytes) -> Architecture | None:
     return Architecture(*divmod(int(target[1]), 10), "a" if suffix == b"a" else "f" if suffix == b"f" else "")
 
 
-def _read_cubin(start: bytes, origin: str) -> Architecture | None:
+def _read_cubin(start: bytes, reader: _Reader) -> Architecture | None:
     """The architecture of a cubin; None for other files. Not all compilers mark the ``a`` forms in it."""
     if _elf_machine(start) != _EM_CUDA:
         return None
     version, _, flags = _CUBIN.unpack_from(start)
     second = version >= _CUBIN_ABI_2
     number, specific = (flags >> 8 & 0xFF, _SPECIFIC_2) if second else (flags & 0xFF, _SPECIFIC_1)
-    return _make_architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0, 0, origin)
+    return reader.architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0)
 
 
 def _elf_machine(start: bytes) -> int | None:

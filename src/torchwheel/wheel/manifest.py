@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.this import without_folder
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 
@@ -86,20 +86,20 @@ def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise TorchwheelError(_malformed_problem(f"it is not JSON: {error}", origin)) from None
+        raise _malformed_error(f"it is not JSON: {error}", origin) from None
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
-        raise TorchwheelError(_malformed_problem("it states no schema", origin))
+        raise _malformed_error("it states no schema", origin)
     if document["schema"] != SCHEMA_VERSION:
         raise refusal(
             "unknown-manifest-schema", origin=origin, found=document["schema"], known=SCHEMA_VERSION
         )
     if (part := find_misfit(document, _SHAPE)) is not None:
-        raise TorchwheelError(_malformed_problem(f"{part} is missing, or of another type", origin))
+        raise _malformed_error(f"{part} is missing, or of another type", origin)
     return document
 
 
-def _malformed_problem(detail: str, origin: str) -> Problem:
-    return Problem.of("malformed-manifest", origin=origin, detail=detail)
+def _malformed_error(detail: str, origin: str) -> TorchwheelError:
+    return refusal("malformed-manifest", origin=origin, detail=detail)
 
 
 def find_misfit(value: object, shape: Any, where: str = "") -> str | None:

@@ -69,10 +69,10 @@ def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
             if line > MEMBERS:
                 raise oversized_error(f"RECORD has more than {MEMBERS:,} lines; no honest one has", origin)
             if len(row) not in (0, 3):
-                raise TorchwheelError(_malformed_problem(f"{str(row)[:200]} has not three fields", origin))
+                raise _malformed_error(f"{str(row)[:200]} has not three fields", origin)
             rows += [RecordRow(*row)] if row else []
     except (UnicodeDecodeError, csv.Error) as error:
-        raise TorchwheelError(_malformed_problem(str(error), origin)) from None
+        raise _malformed_error(str(error), origin) from None
     return tuple(rows)
 
 
@@ -123,8 +123,8 @@ def _mismatch_problem(key: str, archive: WheelArchive, names: Sequence[str]) -> 
     return Problem.of(key, origin=archive.path, names=join_items(names))
 
 
-def _malformed_problem(detail: str, origin: str) -> Problem:
-    return Problem.of("malformed-record", origin=origin, detail=detail)
+def _malformed_error(detail: str, origin: str) -> TorchwheelError:
+    return refusal("malformed-record", origin=origin, detail=detail)
 
 
 @contextmanager

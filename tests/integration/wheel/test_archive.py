@@ -32,7 +32,6 @@ def test_mutations_raise_nothing_else(recipe: Any, samples: Any, tmp_path: Path,
     path.write_bytes(mutated)
     for action in (
         lambda: inspect_wheel(path),
-        lambda: inspect_wheel(path),
         lambda: add_members(path, path, {"new.json": b"{}"}, environment={}),
     ):
         try:

@@ -84,10 +84,6 @@ def test_ordinary_and_delayed_imports(without_lists: bool) -> None:
     )
 
 
-def test_none_at_all() -> None:
-    assert read(dll({})) == Linkage(LibraryFormat.PE, (), (), machine=0x8664)
-
-
 def test_32_bits() -> None:
     with pytest.raises(TorchwheelError) as caught:
         read(dll(IMPORTS, magic=0x10B))
