@@ -74,9 +74,6 @@ class ToolkitCatalogue:
     def __iter__(self) -> Iterator[ToolkitRelease]:
         return iter(self.releases)
 
-    def __len__(self) -> int:
-        return len(self.releases)
-
     def release(self, version: str) -> ToolkitRelease | None:
         minor = major_minor(version)
         return next((release for release in self.releases if release.version == minor), None)
