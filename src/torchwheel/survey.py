@@ -104,7 +104,6 @@ def survey(request: BuildRequest) -> Inputs:
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
     kept = _kept_environment(settings, tree, host, cache, request) if host.here else None
-    adopted_tree = settings.adopted and settings.source is None
     return Inputs(
         settings=settings,
         tree=tree,
@@ -118,7 +117,7 @@ def survey(request: BuildRequest) -> Inputs:
         # The automatic choice depends on the installed packages, and an environment's path on its content; neither must
         # change the build folder.
         python_identity=sys.base_prefix if host.here and settings.build_env != "current" else "",
-        in_place=request.in_place or adopted_tree,
+        in_place=request.in_place or (tree.adopted and settings.source is None),
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
         reproducible=source_date(request.environment) is not None,
     )

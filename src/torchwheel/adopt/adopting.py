@@ -18,6 +18,7 @@ from torchwheel.tree.source_tree import (
     SHIM_BACKEND,
     adopted_table,
     is_adopted,
+    read_build_system,
     read_pyproject,
 )
 
@@ -75,15 +76,16 @@ def undo(path: Path) -> Adoption:
     pyproject, shim = _places(root)
     content = read_pyproject(root)
     own = adopted_table(content)
-    if own is None:
-        if is_adopted(content):
-            raise refusal("damaged-adoption", origin=pyproject, shim=SHIM_BACKEND)
+    if is_adopted(content):
+        # Refuses a record that is missing or wrong.
+        read_build_system(root)
+    elif own is None:
         raise refusal("not-adopted", origin=path / "pyproject.toml", tree=path)
     released = release_text(pyproject.read_bytes().decode(), str(pyproject))
     changes = {pyproject: released.encode() if released.strip() else None}
     if _is_shim(shim):
         changes[shim] = None
-    return _change_files(root, own.get("build-backend", LEGACY_BACKEND), changes, undone=True)
+    return _change_files(root, (own or {}).get("build-backend", LEGACY_BACKEND), changes, undone=True)
 
 
 def _places(root: Path) -> tuple[Path, Path]:

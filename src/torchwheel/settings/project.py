@@ -79,7 +79,6 @@ class Project:
 class ProjectSettings:
     settings: tuple[Setting, ...] = ()
     targets: Mapping[str, Definition] = field(default_factory=dict)
-    adopted: bool = False
 
 
 def read_project(folder: Path) -> Project:
@@ -100,10 +99,11 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
     if project is None or not isinstance(content, dict):
         problems += [_no_table("[tool.torchwheel]", content)] if project is not None else []
         return ProjectSettings()
+    if not _is_build_system(content.get("adopted", {})):
+        problems.append(Problem.of("malformed-adoption", origin="pyproject.toml"))
     return ProjectSettings(
         settings=_general_settings(content, project.folder, host, problems),
         targets=_target_tables(content, project.folder, host, problems),
-        adopted=_is_adopted(content.get("adopted"), problems),
     )
 
 
@@ -164,15 +164,12 @@ def _target_tables(
     return definitions
 
 
-def _is_adopted(table: object, problems: list[Problem]) -> bool:
-    if table is None:
+def _is_build_system(table: object) -> bool:
+    if not isinstance(table, dict):
         return False
-    backend = table.get("build-backend", "") if isinstance(table, dict) else None
-    path = table.get("backend-path", []) if isinstance(table, dict) else None
-    if isinstance(backend, str) and isinstance(path, list) and all(isinstance(item, str) for item in path):
-        return True
-    problems.append(Problem.of("malformed-adoption", origin="pyproject.toml"))
-    return False
+    path = table.get("backend-path", [])
+    texts = [table.get("build-backend", ""), *(path if isinstance(path, list) else [None])]
+    return all(isinstance(text, str) for text in texts)
 
 
 def _toml_key(name: str) -> str:

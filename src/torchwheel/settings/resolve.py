@@ -60,7 +60,6 @@ class Settings(SettingsModel):
     cmake_args: tuple[str, ...] = ()
     passthrough: ConfigSettings = field(default_factory=dict)
     project: Project | None = field(default=None, repr=False)
-    adopted: bool = False
     ignored_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -139,7 +138,6 @@ def load_settings(
         cmake_args=entries[_CMAKE_ARGS].value if _CMAKE_ARGS in entries else (),
         passthrough=passthrough,
         project=project,
-        adopted=written.adopted,
         overlays=overlays,
         ignored_variables=ignored,
     )

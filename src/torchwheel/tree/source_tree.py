@@ -162,7 +162,8 @@ def is_adopted(pyproject: Mapping[str, Any]) -> bool:
 def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """``[tool.torchwheel.adopted]``, the build system that ``torchwheel adopt`` replaced; None without it."""
     torchwheel = get_subtable(get_subtable(pyproject, "tool"), "torchwheel")
-    return get_subtable(torchwheel, "adopted") if "adopted" in torchwheel else None
+    own = torchwheel.get("adopted")
+    return own if isinstance(own, Mapping) else None
 
 
 def get_subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -146,18 +146,25 @@ def test_edits_since_survive_in_a_file_that_adopt_created(tmp_path: Path) -> Non
     assert pyproject.read_text(encoding="utf-8").strip() == "# mine"
 
 
-def test_without_the_record_it_is_refused(root: Path) -> None:
+@pytest.mark.parametrize(
+    ("record", "id"),
+    [
+        ("", "damaged-adoption"),
+        ("[tool.torchwheel]\nadopted = 3\n", "damaged-adoption"),
+        ("[tool.torchwheel.adopted]\nbuild-backend = 3\n", "ill-typed-build-system"),
+    ],
+)
+def test_without_a_right_record_it_is_refused(root: Path, record: str, id: str) -> None:
     adopt(root)
     pyproject = root / "pyproject.toml"
     text = pyproject.read_text(encoding="utf-8")
-    pyproject.write_text(text[: text.index("[tool.torchwheel.adopted]")], encoding="utf-8")
+    pyproject.write_text(text[: text.index("[tool.torchwheel.adopted]")] + record, encoding="utf-8")
     before = contents(root)
     for act in (adopt, undo):
         with pytest.raises(TorchwheelError) as caught:
             act(root)
-        assert caught.value.problems == (
-            Problem.of("damaged-adoption", origin=pyproject, shim="torchwheel_shim"),
-        )
+        (problem,) = caught.value.problems
+        assert (problem.id, problem.origin) == (id, str(pyproject))
     assert contents(root) == before
 
 

@@ -139,7 +139,6 @@ def test_reserved_tables(load: Load) -> None:
         backend-path = ["tools"]
         """
     )
-    assert settings.adopted
     assert "extension" not in settings.entries
 
 
