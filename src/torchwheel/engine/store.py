@@ -53,10 +53,6 @@ def lookup(cache: Path, key: str | None, name: str) -> Path | None:
     return None
 
 
-def _is_built_in(entry: Path, build: Path) -> bool:
-    return read_beginning(entry / _BUILT_IN, undecodable="surrogateescape") == str(build)
-
-
 def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
     """Move a finished wheel into the store, replacing the one with the same name from the same build folder.
 
@@ -77,7 +73,8 @@ def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
     atomic_write(entry / _DIGEST, content)
     for other in find_by_name(cache, wheel.name):
         with suppress(OSError):
-            if other.parent != entry and _is_built_in(other.parent, build):
+            built_in = read_beginning(other.with_name(_BUILT_IN), undecodable="surrogateescape")
+            if other.parent != entry and built_in == str(build):
                 remove_tree(other.parent)
     return entry / wheel.name
 

@@ -67,7 +67,6 @@ def plan_for(
     torch_root: Path,
     cache: Path,
     *,
-    compiler_cache: str | None = None,
     macros: tuple[str, ...] = (),
 ) -> ExtensionPlan:
     extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"))
@@ -83,7 +82,6 @@ def plan_for(
         torch=torch,
         toolkit=None,
         project=str(project),
-        compiler_cache=compiler_cache,
         cache=str(cache),
     )
     plan = make_extension_plan(given)

@@ -90,7 +90,6 @@ def inputs(
     toolkit_findings: tuple[Finding, ...] = (),
     unanswered: Mapping[str, str] | None = None,
     checkout: Checkout = NO_CHECKOUT,
-    compiler_cache: str | None = None,
     project: str = "/home/me/my project",
     cache: str = "/cache",
 ) -> ExtensionInputs:
@@ -109,7 +108,6 @@ def inputs(
         extensions=extensions,
         checkout=checkout,
         module_suffixes=module_suffixes,
-        compiler_cache=compiler_cache,
     )
 
 
