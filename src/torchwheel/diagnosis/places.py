@@ -49,8 +49,8 @@ _LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? gene
 _END_OF_OUTPUT = "[end of output]"
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
-    r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: |\W*$"
-    r"|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
+    r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: "
+    r"|>>>|\d+ \||\W*$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
 
