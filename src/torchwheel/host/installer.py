@@ -28,6 +28,7 @@ from torchwheel.host.installer_settings import (
 )
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.reporting.errors import refusal
+from torchwheel.system.files import read_beginning
 from torchwheel.versions import at_least
 
 FRONTEND_VARIABLES = frozenset(
@@ -92,12 +93,17 @@ class Installer:
     def resolve_command(
         self, wanted: Path, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the command that prints what a file of requirements comes to, and its variables."""
+        """Yield the command that tells what a file of requirements comes to, and its variables.
+
+        pip prints it, and uv writes it to the file's name with ``.txt``.
+        """
         variables = installing_variables(environment)
         if self.name == "uv":
             with _uv_constraints(environment) as constraints:
+                # A configuration file may name a file of the user's.
+                output = ["--output-file", str(wanted.with_suffix(".txt")), "--no-universal"]
                 own = ["--quiet", "--no-header", "--no-annotate", "--python", sys.executable]
-                options = [*own, *_UV_USUAL, *constraints]
+                options = [*own, *output, *_UV_USUAL, *constraints]
                 yield [*self.command, "pip", "compile", *options, str(wanted)], uv_variables(variables)
             return
         own = ["--disable-pip-version-check", "--dry-run", "--ignore-installed", "--quiet", "--no-input"]
@@ -192,6 +198,7 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
                 answer = ask_program(command, variables, _SECONDS)
             except NoAnswer as failure:
                 raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
+        pinned = read_beginning(wanted.with_suffix(".txt"))
     if answer.returncode != 0:
         raise refusal(
             "index-has-no-answer",
@@ -200,7 +207,7 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
             reason=(answer.stderr or answer.stdout).strip(),
         )
     if installer.name == "uv":
-        lines = (line.partition(";")[0].split() for line in answer.stdout.splitlines())
+        lines = (line.partition(";")[0].split() for line in pinned.splitlines())
         pins = (words[0].partition("==") for words in lines if words)
         return {canonicalize_name(name): version for name, equals, version in pins if equals}
     found = (entry["metadata"] for entry in json.loads(answer.stdout)["install"])

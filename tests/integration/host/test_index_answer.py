@@ -36,6 +36,16 @@ def test_the_newest_that_fits(environment: dict[str, str]) -> None:
     assert ask_index(["kernels"], environment) == {"kernels": "1.0", "helper-one": "2.5"}
 
 
+def test_what_users_settings_say_about_files_of_theirs_is_overruled(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    own, theirs = tmp_path / ".config" / "uv" / "uv.toml", tmp_path / "requirements.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"[pip]\noutput-file = '{theirs}'\nuniversal = true\n", encoding="utf-8")
+    assert ask_index(["kernels"], environment) == {"kernels": "1.0", "helper-one": "2.5"}
+    assert not theirs.exists()
+
+
 def test_nothing_fits(environment: dict[str, str]) -> None:
     with pytest.raises(TorchwheelError) as caught:
         ask_index(["kernels>=2", "helper-one<9"], environment)
