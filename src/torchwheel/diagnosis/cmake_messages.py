@@ -20,7 +20,8 @@ _INDENT = 2
 _MOST_FOREIGN = 2
 _MOST_BLANK_BEFORE_FOREIGN = 3
 _OTHER_JOB = re.compile(r"(?:Building|Linking|Generating) (?:C|CXX|CUDA|HIP|ASM) ")
-_FRAME = re.compile(r'^ +File "[^"]+", line \d')
+# Of a traceback, or what pip passes on of a build in its environment.
+_FRAME = re.compile(r'^ +File "[^"]+", line \d|^ {4,}ERROR: ')
 _CALL_STACK = "Call Stack (most recent call first):"
 
 
