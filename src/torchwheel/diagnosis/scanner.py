@@ -76,6 +76,7 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|ninja: build|g?make[\[:])"
 )
+_OF_MAKE = re.compile(r"g?make[\[:]")
 
 _CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
 """What git says where a second attempt helped."""
@@ -223,7 +224,10 @@ class _Scan:
         return not needles <= _ERROR_NEEDLES or "rro" in _WARNING_OPTION.sub("", place.text)
 
     def _note_stop(self, place: Place, found: Classified) -> None:
-        if (place.is_caught or place.is_probe) and _END_OF_COMPILATION.match(place.text.lstrip()):
+        text = place.text.lstrip()
+        # A warning about a compiler's failure settles it, and not that of make, which stops at it.
+        settled = place.is_probe or (place.is_caught and not _OF_MAKE.match(text))
+        if settled and _END_OF_COMPILATION.match(text):
             return
         self._found.stops.append(Stop(place.number, found.form.comes_first))
         if not self._found.has_stopped:

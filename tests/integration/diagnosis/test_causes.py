@@ -99,7 +99,7 @@ def test_what_a_script_prints_after_a_failure_is_never_the_cause() -> None:
 
 def test_of_two_failing_steps_of_make_k_the_first_is_the_cause() -> None:
     """A hint, a warning and what the second is known to explain give way to it."""
-    sample = random.Random("make --keep-going")
+    sample = random.Random("make -k")
     entries = {entry.id: entry for entry in read_catalogue()}
     stop = "make: *** [Makefile:3: a.o] Error 1"
     changed = {}
