@@ -46,10 +46,6 @@ def test_the_text_of_the_exception_is_not_wrapped() -> None:
     assert str(TorchwheelError(Problem("b", "word " * 40, "do it"))).count("\n") == 1
 
 
-def test_one_remedy_has_no_number() -> None:
-    assert number_fixes(["do it"]) == "do it"
-
-
 def test_what_is_printed_is_as_wide_as_other_text(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torchwheel.cli.main", "plan", str(tmp_path), "--target", "h1000"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr

@@ -19,7 +19,6 @@ from torchwheel.host.jobs import (
 
 GIB = 1 << 30
 ALL = 34_180_071_424
-NO_LIMIT = "9223372036854771712"
 
 
 def machine(root: Path, files: dict[str, str], cgroup: str = "0::/", kib: int = 33_378_976) -> Path:
