@@ -165,7 +165,7 @@ def _target_tables(
 
 
 def _is_build_system(table: object) -> bool:
-    if not isinstance(table, dict):
+    if not isinstance(table, dict) or table.keys() - {"build-backend", "backend-path"}:
         return False
     path = table.get("backend-path", [])
     texts = [table.get("build-backend", ""), *(path if isinstance(path, list) else [None])]
