@@ -156,8 +156,8 @@ class Jobs:
 
     Attributes:
         flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
-        budget: bytes for all compilers together if each waits for free memory; None if only their number
-            is limited.
+        budget: bytes for all compilers together if each waits for free memory and is watched; None if only
+            their number is limited.
     """
 
     cxx: int

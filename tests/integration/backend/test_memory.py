@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def build(group: Path, project: Path, environment: dict[str, str]) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("torchwheel: ")]
 
 
-# g++ 12 and later take about 290 MiB for 100,000 parts.
+# g++ 12 and later take about 290 MiB for 100,000 parts, and 1,350 for 540,000.
 @pytest.mark.long
 @pytest.mark.parametrize("limited", [480], indirect=True)
 def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -> None:
@@ -66,12 +67,18 @@ def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("limited", [480], indirect=True)
-def test_without_a_number_of_jobs_compilers_share_the_memory(tmp_path: Path, limited: Path) -> None:
-    """They wait where it is too little for what one usually takes."""
+@pytest.mark.parametrize(
+    ("limited", "parts", "stopped"), [(480, 100_000, 0), (2560, 540_000, 1)], indirect=["limited"]
+)
+def test_without_a_number_of_jobs_compilers_share_the_memory(
+    tmp_path: Path, limited: Path, parts: int, stopped: int
+) -> None:
+    """They wait where it is too little for what one usually takes; where these take more, one is stopped."""
     environment = clean_environment(tmp_path / "cache", CCACHE_DISABLE="1")
     del environment["MAX_JOBS"]
-    said = build(limited, hungry_project(tmp_path, "scikit-build-core", 100_000), environment)
+    said = build(limited, hungry_project(tmp_path, "scikit-build-core", parts), environment)
     assert f"{len(os.sched_getaffinity(0))} job" in said[0]
     assert [line for line in said if "ran out" in line] == []
     assert kills(limited) == 0
+    (log,) = (tmp_path / "cache").glob("builds/*/build.log")
+    assert len(re.findall(r"memory ran short: \S+ was stopped", log.read_text())) == stopped

@@ -1,12 +1,15 @@
-"""The launcher in front of compilers: who waits, and that it is otherwise not noticed."""
+"""The launcher in front of compilers: who waits, who is stopped, and that it is otherwise not noticed."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,32 @@ time.sleep(0.2)
 name.write_text(str(len(os.listdir(running))))
 (running / name.name).unlink()
 """
+
+
+# Says that it began, with the number of a program that it started, and goes on until it may end. Where it is ended
+# before, memory is free again.
+PATIENT = """
+import os, pathlib, signal, subprocess, sys, time
+
+def ended(*_):
+    if os.path.exists("memory.after"):
+        os.replace("memory.after", "memory.current")
+    os._exit(1)
+
+signal.signal(signal.SIGTERM, ended)
+name = pathlib.Path(sys.argv[2])
+child = subprocess.Popen(["sleep", "60"])
+pathlib.Path(os.environ["TMPDIR"], f"tmpxft_{os.getpid():08x}_0.cpp").touch()
+with open(name.with_suffix(".began"), "a") as began:
+    print(child.pid, file=began)
+for _ in range(1200):
+    if pathlib.Path("end").exists():
+        break
+    time.sleep(0.05)
+child.kill()
+child.wait()
+name.touch()
+"""
 LIMIT_MIB = 4096
 
 
@@ -44,9 +73,15 @@ class Launcher:
         settings = LauncherSettings(str(folder / "tokens"), budget, 100, [group], known or {}, kinds)
         self.file.write_text(json.dumps(settings._asdict()), encoding="utf-8")
 
-    def used(self, mib: int) -> None:
-        """Let the control group say that so much is used, beside 3 MiB of files in its cache."""
-        (self.folder / "memory.current").write_text(str((mib + 3) << 20))
+    def used(self, mib: int, after: int | None = None) -> None:
+        """Let the control group say that so much is used, and ``after`` once one is stopped, beside 3 MiB of files in
+        its cache.
+        """
+        if after is not None:
+            (self.folder / "memory.after").write_text(str((after + 3) << 20))
+        new = self.folder / "memory.new"
+        new.write_text(str((mib + 3) << 20))
+        new.replace(self.folder / "memory.current")
 
     def start(self, *command: str | Path) -> subprocess.Popen[str]:
         script = [sys.executable, "-I", "-S", str(memory_launcher.__file__), str(self.file)]
@@ -55,7 +90,27 @@ class Launcher:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
+            env={**os.environ, "TMPDIR": str(self.folder)},
         )
+
+    def patient(self, name: str) -> subprocess.Popen[str]:
+        """Start a command that goes on until the file "end" is there, and wait until it began."""
+        started = self.start(sys.executable, "-c", PATIENT, "-o", name)
+        self.wait_for(lambda: len(self.children(name)) == 1)
+        return started
+
+    def children(self, name: str) -> list[int]:
+        """The numbers of what a patient command started each time that it began."""
+        file = (self.folder / name).with_suffix(".began")
+        return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @staticmethod
+    def wait_for(condition: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if condition():
+                return
+            time.sleep(0.05)
+        raise AssertionError("it never came to be")
 
     def most_at_once(self, expected: int, *names: str) -> int:
         """Compile files at once; how many ran at most, of which as many as ``expected`` are waited for."""
@@ -72,21 +127,49 @@ def test_as_many_run_as_fit(tmp_path: Path) -> None:
     assert launcher.most_at_once(2, *(f"{n}.cu.o" for n in range(4))) == 2
 
 
-def test_where_memory_is_short_one_runs_alone(tmp_path: Path) -> None:
+def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_again(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [("", 256)])
-    launcher.used(LIMIT_MIB - 256 - 99)
-    assert launcher.most_at_once(1, "1.o", "2.o", "3.o") == 1
-    launcher.used(LIMIT_MIB - 256 - 100)
-    assert launcher.most_at_once(3, "1.o", "2.o", "3.o") == 3
+    names = ("1.o", "2.o", "3.o")
+    started = [launcher.patient(name) for name in names]
+    # Afterwards there is not enough for twice of what it wanted at first and what stays free.
+    launcher.used(LIMIT_MIB - 99, after=LIMIT_MIB - 512 - 99)
+    (child,) = launcher.children("3.o")
+    launcher.wait_for(lambda: not Path(f"/proc/{child}").exists())
+    time.sleep(0.5)
+    assert [len(launcher.children(name)) for name in names] == [1, 1, 1]
+    launcher.used(LIMIT_MIB - 512 - 100)
+    launcher.wait_for(lambda: len(launcher.children("3.o")) == 2)
+    (tmp_path / "end").touch()
+    said = [one.communicate()[1] for one in started]
+    assert [one.returncode for one in started] == [0, 0, 0]
+    assert said[:2] == ["", ""]
+    assert re.fullmatch(
+        r"torchwheel: memory ran short: 3\.o was stopped after \d+ s and begun again\n", said[2]
+    )
+    assert [len(launcher.children(name)) for name in names] == [1, 1, 2]
+    # What nvcc leaves of the one that was stopped is deleted.
+    assert len(list(tmp_path.glob("tmpxft_*"))) == 3
+
+
+def test_the_only_one_goes_on_and_the_next_waits_for_it(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, 1024, [("", 256)])
+    launcher.used(LIMIT_MIB - 50)
+    only = launcher.patient("1.o")
+    second = launcher.start(sys.executable, "-c", PATIENT, "-o", "2.o")
+    time.sleep(0.5)
+    # The one that waits holds its tokens, which must not count as another that runs.
+    assert [len(launcher.children(name)) for name in ("1.o", "2.o")] == [1, 0]
+    (tmp_path / "end").touch()
+    assert [one.communicate()[1] for one in (only, second)] == ["", ""]
+    assert (only.returncode, second.returncode) == (0, 0)
 
 
 def test_an_interrupted_launcher_says_nothing(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [("", 256)])
-    started = launcher.start("sh", "-c", "touch began; exec sleep 60")
-    while not (tmp_path / "began").exists():
-        time.sleep(0.05)
+    started = launcher.patient("1.o")
     started.send_signal(signal.SIGINT)
-    assert (started.wait(), started.stderr and started.stderr.read(0)) == (-signal.SIGINT, "")
+    (tmp_path / "end").touch()
+    assert (started.communicate()[1], started.returncode) == ("", -signal.SIGINT)
 
 
 def test_what_is_larger_than_everything_runs_alone(tmp_path: Path) -> None:
