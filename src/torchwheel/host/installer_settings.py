@@ -209,7 +209,10 @@ def _uv_tables(environment: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
         # uv itself reports a fault.
         with suppress(TorchwheelError, OSError, AttributeError):
             content = read_toml(file)
-            yield content["tool"].get("uv", {}) if file.name == "pyproject.toml" else content
+            # The text may have it in a comment alone.
+            own = content.get("tool", {}).get("uv", {}) if file.name == "pyproject.toml" else content
+            if isinstance(own, Mapping):
+                yield own
 
 
 def _uv_files(environment: Mapping[str, str]) -> Iterator[Path]:

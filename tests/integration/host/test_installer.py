@@ -261,8 +261,9 @@ def test_what_uvs_files_say_about_versions(place: Place) -> None:
     os.chdir(below)
     environment = {**place.environment, "UV": "uv"}
     assert version_choices(environment) == ["no-build=true", 'exclude-newer="2026-01-01"']
-    project.write_text("# [tool.uv]\ntool = 3\n", "utf-8")
-    assert version_choices(environment) == ['exclude-newer="2026-01-01"']
+    for without in ("# [tool.uv]\ntool = 3\n", "# [tool.uv]\n", "[[tool.uv]]\nno-build = true\n"):
+        project.write_text(without, "utf-8")
+        assert version_choices(environment) == ['exclude-newer="2026-01-01"']
     own = place.home / "own.toml"
     own.write_text("no-build = true\n", encoding="utf-8")
     assert version_choices({**environment, "UV_CONFIG_FILE": str(own)}) == ["no-build=true"]
