@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from packaging.utils import canonicalize_name
+
 from torchwheel.diagnosis.libraries import describe
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
@@ -106,7 +108,7 @@ class Facts:
         own = {name: self.own_path(text) for name, text in captures.items()}
         known = {**own, **self.stated, **describe(own, self.system, self.family)}
         for name in _PACKAGES_OF & known.keys():
-            release = self.releases.get(_normalise(known[name]), "")
+            release = self.releases.get(canonicalize_name(known[name]), "")
             known[f"{name}_here"] = f"{known[name]} {release}".rstrip()
         if match := _NUMBER.fullmatch(captures.get("arch", "")):
             architecture = Architecture.of(f"{match[1]}.{match[2]}")
@@ -156,11 +158,7 @@ def read_facts(log: str) -> Facts:
 def _releases(log: str) -> Iterator[tuple[str, str]]:
     for match in _RELEASE.finditer(log):
         name, release = filter(None, match.groups())
-        yield _normalise(name), release
-
-
-def _normalise(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package).lower()
+        yield canonicalize_name(name), release
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from torchwheel.diagnosis.grammar import LONGEST_CAPTURE
 from torchwheel.system.toml import shipped_toml
 
+_TABLE = Path(__file__).with_name("grammar") / "modules.toml"
 TRACEBACK_LINES = 120
 """Lines above an exception in which its traceback, and what was being built, are looked for."""
 _FRAME = re.compile(
@@ -102,13 +103,16 @@ def explain_exception(
     read = {name: text[:LONGEST_CAPTURE] for name, text in _read(frames, own, above) if text}
     known = {**read, **captures}
     kind = captures.get("kind", "").rpartition(".")[2].lower()
-    known |= {kind: "yes"} if kind else {}
-    known |= {"says": "yes"} if kind in _SENTENCES and message.count(" ") >= _WORDS_OF_SENTENCE else {}
-    known |= {"relative": "yes"} if re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) else {}
-    known |= _module(module, own, captures) if module else {}
-    known |= {"is_name": "yes"} if id == "python-name-missing" else {}
     path = f"{captures.get('module')}.{captures.get('name')}."
-    known |= {"submodule": "yes"} if own and path in own[0].source else {}
+    marks = {
+        kind: kind != "",
+        "says": kind in _SENTENCES and message.count(" ") >= _WORDS_OF_SENTENCE,
+        "relative": re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) is not None,
+        "is_name": id == "python-name-missing",
+        "submodule": bool(own) and path in own[0].source,
+    }
+    known |= {mark: "yes" for mark, holds in marks.items() if holds}
+    known |= _module(module, own, captures) if module else {}
     if message == _DAMAGED and own and (match := _IMPORT.match(own[0].source)):
         return "installation-damaged", known | _module(match["name"], own, captures)
     if id in _NAMES and module and own and module == own[0].package:
@@ -185,6 +189,3 @@ def _read(frames: Iterable[_Frame], own: Sequence[_Frame], above: Sequence[str])
             filter(None, map(_BUILDING.match, above)), None
         )
         yield "building", next(filter(None, named.groups()), "") if named else ""
-
-
-_TABLE = Path(__file__).with_name("grammar") / "modules.toml"
