@@ -24,7 +24,7 @@ from field.combinations import (
 )
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from locales import make_locales
-from torchwheel.adopt import adopt
+from torchwheel.cli.adopt import adopt
 from torchwheel.system.files import short_digest
 
 VERSION = "2.14.1"

@@ -25,7 +25,7 @@ OWN = {
 }  # fmt: skip
 """Modules that list torchwheel's own folders alone: packages, builds, caches and environments that it made."""
 ASKED_FOR = {
-    "adopt/adopting.py", "engine/packing.py", "engine/sdist.py", "engine/staging.py", "extension/sources.py",
+    "cli/adopt.py", "engine/packing.py", "engine/sdist.py", "engine/staging.py", "extension/sources.py",
     "fleet/site.py", "host/this.py", "preflight/tree_facts.py", "tree/cmake_options.py", "tree/git.py",
     "tree/read_tree.py", "tree/vendored.py",
 }  # fmt: skip

@@ -10,15 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from torchwheel.cli.request import (
-    add_output_options,
-    add_wheel_folder_option,
-    populate_request,
-    request_from,
-)
+from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.diagnosis.diagnosis_page import to_dict
 from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.engine.build import Built, build_wheel, configure
@@ -28,17 +24,25 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.report import Report
 from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.reporting.terminal import print_document, shell_word, show
-from torchwheel.survey import BuildRequest, has_extensions
+from torchwheel.survey import has_extensions
 from torchwheel.system.files import file_sha256
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.metadata import write_constraints
+
+T = TypeVar("T")
+Configured = tuple[Plan, Report, Sequence[Difference]]
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
     result = parser.add_mutually_exclusive_group()
     add_wheel_folder_option(result)
-    add_output_options(parser)
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="show nothing of the tree's own build, which is all in the log",
+    )
     result.add_argument(
         "--configure-only",
         action="store_true",
@@ -49,28 +53,26 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     request, output = request_from(parsed), Path(parsed.output).absolute()
     if parsed.configure_only:
-        return _configure(request, as_json=parsed.json)
+        return _end(parsed, partial(configure, request), _configured_document, _print_configured)
     if has_extensions(request.project):
-        return _build_extensions(request, output, as_json=parsed.json)
-    if parsed.json:
-        _print_outcome(lambda: built_document(build_wheel(request, output)))
-        return 0
-    built = build_wheel(request, output)
+        # Only here, because a build of PyTorch needs none of its modules.
+        from torchwheel.cli.extension import build_project
+
+        return _end(parsed, partial(build_project, request, output), _wheel_document, _print_wheel)
+    return _end(parsed, partial(build_wheel, request, output), _built_document, _print_built)
+
+
+def _print_built(built: Built) -> None:
     _print_wheel(built.wheel)
     compiled = built.compiled
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
-    return 0
 
 
-def _configure(request: BuildRequest, *, as_json: bool) -> int:
-    if as_json:
-        _print_outcome(lambda: _configured_document(*configure(request)))
-        return 0
-    plan, _, unproved = configure(request)
+def _print_configured(configured: Configured) -> None:
+    plan, _, unproved = configured
     show(f"\nconfigured   {plan.folders.build}")
     show(f"proved       {_describe_proof(plan, unproved)}, in {plan.folders.cmake_values}")
     show(f"compile      cmake --build '{plan.folders.build}' --target c10")
-    return 0
 
 
 def _describe_proof(plan: Plan, unproved: Sequence[Difference]) -> str:
@@ -79,17 +81,6 @@ def _describe_proof(plan: Plan, unproved: Sequence[Difference]) -> str:
         return f"all {expected} options have their planned values"
     others = ", ".join(f"{one.define.name} is '{one.effective}'" for one in unproved)
     return f"{expected - len(unproved)} of {expected} options have their planned values; {others}"
-
-
-def _build_extensions(request: BuildRequest, output: Path, *, as_json: bool) -> int:
-    # Only here, because a build of PyTorch needs none of its modules.
-    from torchwheel.cli.extension import build_project
-
-    if as_json:
-        _print_outcome(lambda: wheel_document(build_project(request, output)))
-    else:
-        _print_wheel(build_project(request, output))
-    return 0
 
 
 def _print_wheel(built: Path) -> None:
@@ -102,25 +93,34 @@ def _print_wheel(built: Path) -> None:
     show(f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE")
 
 
-def _print_outcome(carry_out: Callable[[], dict[str, Any]]) -> None:
-    """Carry something out and print the document of how it ended, also where it failed.
+def _end(
+    parsed: argparse.Namespace,
+    carry_out: Callable[[], T],
+    document: Callable[[T], dict[str, Any]],
+    print_result: Callable[[T], None],
+) -> int:
+    """Carry something out and print what came of it, or the document of how it ended, also where it failed.
 
     Raises:
-        AlreadyPrinted: the work failed.
+        AlreadyPrinted: the work failed, and the document says so.
     """
+    if not parsed.json:
+        print_result(carry_out())
+        return 0
     began = time.monotonic()
     try:
         with redirect_stdout(sys.stderr):
-            content = carry_out()
+            content = document(carry_out())
     except Exception as error:
         problems = problems_of(error)
         failure = _failure_document(problems, error.__cause__)
         print_document("build", ok=False, seconds=_seconds_since(began), **failure)
         raise AlreadyPrinted(problems) from error
     print_document("build", ok=True, seconds=_seconds_since(began), **content)
+    return 0
 
 
-def wheel_document(wheel: Path) -> dict[str, Any]:
+def _wheel_document(wheel: Path) -> dict[str, Any]:
     """What there is to say of a wheel alone; beside it, a constraints file is written."""
     _name, version, _tags = parse_file_name(wheel)
     return {
@@ -134,12 +134,13 @@ def wheel_document(wheel: Path) -> dict[str, Any]:
     }
 
 
-def built_document(built: Built) -> dict[str, Any]:
+def _built_document(built: Built) -> dict[str, Any]:
     found = _plan_document(built.plan, built.findings)
-    return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
+    return {**_wheel_document(built.wheel), "compiled": built.compiled, **found}
 
 
-def _configured_document(plan: Plan, report: Report, unproved: Sequence[Difference]) -> dict[str, Any]:
+def _configured_document(configured: Configured) -> dict[str, Any]:
+    plan, report, unproved = configured
     return {
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
@@ -161,15 +162,12 @@ def _plan_document(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _failure_document(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
-    log, diagnosis = cause.log if isinstance(cause, ProcessFailed) else None, None
-    if log is not None:
-        with log.open("rb") as stream:
+    log, diagnosis = None, None
+    if isinstance(cause, ProcessFailed):
+        log = str(cause.log)
+        with cause.log.open("rb") as stream:
             diagnosis = to_dict(diagnose(stream))
-    return {
-        "problems": [vars(problem) for problem in problems],
-        "log": None if log is None else str(log),
-        "diagnosis": diagnosis,
-    }
+    return {"problems": [vars(problem) for problem in problems], "log": log, "diagnosis": diagnosis}
 
 
 def _seconds_since(began: float) -> float:

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.host.this import cache_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.reporting.terminal import fields_of, file_size, format_table, terminal_width
+from torchwheel.reporting.terminal import Answer, fields_of, file_size, format_table
 from torchwheel.settings.value_types import Location, whole
 
 _EPILOG = """\
@@ -33,12 +32,10 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument("action", choices=("list", "prune", "clear"), help="what to do, see below")
-    parser.add_argument(
-        "--days", type=_parse_days, default=_DAYS, help=f"prune: how long is a while (default: {_DAYS})"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="prune, clear: only list what would be removed"
-    )
+    when = f"prune: how long is a while (default: {_DAYS})"
+    parser.add_argument("--days", type=_parse_days, default=_DAYS, help=when)
+    only = "prune, clear: only list what would be removed"
+    parser.add_argument("--dry-run", action="store_true", help=only)
 
 
 def run(parsed: argparse.Namespace) -> Answer:
@@ -47,11 +44,8 @@ def run(parsed: argparse.Namespace) -> Answer:
     removed: Sequence[Kept] = ()
     if parsed.action != "list":
         unused = datetime.now(timezone.utc) - timedelta(days=parsed.days)
-        removed = [
-            entry
-            for entry in entries
-            if not entry.in_use and (parsed.action == "clear" or entry.used < unused or entry.orphaned)
-        ]
+        free = [entry for entry in entries if not entry.in_use]
+        removed = [one for one in free if parsed.action == "clear" or one.used < unused or one.orphaned]
         if any(entry.in_use is None for entry in removed):
             raise refusal("no-file-locks/removal", origin=folder)
         if not parsed.dry_run:
@@ -91,7 +85,7 @@ def _render_entries(folder: Path, entries: Sequence[Kept]) -> str:
     total = f"{file_size(sum(entry.size for entry in entries))} in all"
     heads = ("KIND", "SIZE", "LAST USED", "NAME", "MADE FOR")
     unknown = [_UNKNOWN] if any(entry.in_use is None for entry in entries) else []
-    return "\n".join([str(folder), "", format_table(heads, rows, terminal_width()), "", total, *unknown])
+    return "\n".join([str(folder), "", format_table(heads, rows), "", total, *unknown])
 
 
 def _describe_source(entry: Kept) -> str:

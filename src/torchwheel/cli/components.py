@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
-from torchwheel.reporting.terminal import fields_of, format_table, terminal_width
+from torchwheel.reporting.terminal import Answer, fields_of, format_table
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import read_components
 from torchwheel.survey import source_tree
@@ -22,15 +21,13 @@ _LONGEST_DEFAULT = 16
 
 def populate(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser)
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="also the options that no component stands for (as --json always does)",
-    )
+    also = "also the options that no component stands for (as --json always does)"
+    parser.add_argument("--all", action="store_true", help=also)
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    tree = _read_tree(Path(parsed.path).absolute())
+    project = Path(parsed.path).absolute()
+    tree = source_tree(project, load_settings(project, {}, os.environ, this_host()))
     # In the catalogue's order, which puts related ones together.
     known = (tree.options.get(name) for component in read_components() for name in component.options)
     named = [option for option in known if option]
@@ -42,35 +39,26 @@ def run(parsed: argparse.Namespace) -> Answer:
     return Answer(document, lambda: _render_options(tree, named, others, all_options=parsed.all))
 
 
-def _read_tree(project: Path) -> Tree:
-    settings = load_settings(project, {}, os.environ, this_host())
-    return source_tree(project, settings)
-
-
 def _render_options(tree: Tree, named: list[Option], others: list[Option], *, all_options: bool) -> str:
-    width = terminal_width()
     lines = [f"{tree.root} ({tree.version_text})", "", "Components: --enable NAME, --disable NAME"]
     rows = [
         (component.name, _describe_default(option), f"{option.name}: {_describe_effect(option)}")
         for option in named
         if (component := read_components().of_option(option.name))
     ]
-    lines += [format_table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
+    lines += [format_table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows), ""]
     if all_options:
         lines.append("Other options: -C define.OPTION=VALUE")
         rows = [(option.name, _describe_default(option), _describe_effect(option)) for option in others]
-        lines.append(format_table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
+        lines.append(format_table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows))
     else:
         lines.append(f"{len(others)} other options can be set with -C define.OPTION=VALUE; --all lists them.")
     return "\n".join(lines)
 
 
 def _describe_default(option: Option) -> str:
-    return (
-        option.default
-        if len(option.default) <= _LONGEST_DEFAULT
-        else f"{option.default[: _LONGEST_DEFAULT - 3]}..."
-    )
+    text = option.default
+    return text if len(text) <= _LONGEST_DEFAULT else f"{text[: _LONGEST_DEFAULT - 3]}..."
 
 
 def _describe_effect(option: Option) -> str:

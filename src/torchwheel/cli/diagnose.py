@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel.cli.answer import Answer
 from torchwheel.diagnosis.diagnosis_page import render, to_dict
 from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.failures import Diagnosis, Outcome
@@ -17,19 +16,15 @@ from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal
-from torchwheel.reporting.terminal import terminal_width, wants_colour
+from torchwheel.reporting.terminal import Answer, terminal_width, wants_colour
 from torchwheel.system.paths import is_file
 
 _PIPE = "-"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "log",
-        nargs="?",
-        metavar="LOG",
-        help="a log file, or - for standard input (default: the last build's)",
-    )
+    which = "a log file, or - for standard input (default: the last build's)"
+    parser.add_argument("log", nargs="?", metavar="LOG", help=which)
     parser.epilog = (
         "The exit status is 0 if the log ends with words of success, 1 if it shows a failure, 3 if it shows neither, "
         "and 2 if it is no log: empty, or not a text."

@@ -6,15 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.reporting.terminal import (
+    Answer,
     count_noun,
     fields_of,
     file_size,
     format_facts,
     format_table,
     join_items,
-    terminal_width,
     wrap_paragraph,
 )
 from torchwheel.verification.comparison import Comparison, LibraryChange, Side, compare
@@ -44,37 +43,32 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> Answer:
     """Show what differs; the status is 0 whether anything does or not."""
     found = compare(Path(parsed.before), Path(parsed.after))
-    return Answer(_comparison_document(found), lambda: _render_comparison(found, terminal_width()))
+    return Answer(_comparison_document(found), lambda: _render_comparison(found))
 
 
-def _render_comparison(found: Comparison, width: int) -> str:
+def _render_comparison(found: Comparison) -> str:
     sides = (found.before, found.after)
     paths = [("before", str(found.before.contents.path)), ("after", str(found.after.contents.path))]
-    parts = [wrap_paragraph(found.headline, width), format_facts(paths, width, whole=("before", "after"))]
+    parts = [wrap_paragraph(found.headline), format_facts(paths, whole=("before", "after"))]
     for name, title in _CHANGES.items():
         if changes := getattr(found, name):
-            parts.append(
-                format_table(
-                    (title, "BEFORE -> AFTER"),
-                    [(one.name, f"{one.before or _NOTHING} -> {one.after or _NOTHING}") for one in changes],
-                    width,
-                )
-            )
+            rows = [(one.name, f"{one.before or _NOTHING} -> {one.after or _NOTHING}") for one in changes]
+            parts.append(format_table((title, "BEFORE -> AFTER"), rows))
     if unknown := [str(side.contents.path.name) for side in sides if not side.contents.plan]:
-        parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
+        parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown))))
     if found.libraries:
-        rows = [
+        sizes = [
             (_describe_size(one.before), _describe_size(one.after), f"{one.path}{_describe_code(one)}")
             for one in found.libraries
         ]
-        parts.append(format_table(("BEFORE", "AFTER", "LIBRARY"), rows, width))
-    files = [("added", found.added), ("removed", found.removed), ("changed", found.changed)]
-    rows_of_files = [
-        (word, f"{count_noun(len(names), 'file')}: {join_items(names)}") for word, names in files if names
+        parts.append(format_table(("BEFORE", "AFTER", "LIBRARY"), sizes))
+    files = {"added": found.added, "removed": found.removed, "changed": found.changed}
+    lists = [
+        (word, f"{count_noun(len(names), 'file')}: {join_items(names)}")
+        for word, names in files.items()
+        if names
     ]
-    if rows_of_files:
-        parts.append(format_facts(rows_of_files, width))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *([format_facts(lists)] if lists else [])])
 
 
 def _describe_size(library: Library | None) -> str:

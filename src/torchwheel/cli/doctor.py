@@ -6,28 +6,23 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.host.this import home_folder
 from torchwheel.preflight.doctor import examine_request, render_report
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
-from torchwheel.reporting.terminal import terminal_width, wants_colour
+from torchwheel.reporting.terminal import Answer, terminal_width, wants_colour
 from torchwheel.survey import has_extensions
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
     machine = parser.add_mutually_exclusive_group()
-    machine.add_argument(
-        "--host", metavar="FILE.toml", type=Path, help="examine the machine that FILE describes, not this one"
-    )
-    machine.add_argument(
-        "--dump-host",
-        action="store_true",
-        help="print this machine as such a file, fit for a bug report, and examine nothing",
-    )
+    described = "examine the machine that FILE describes, not this one"
+    machine.add_argument("--host", metavar="FILE.toml", type=Path, help=described)
+    dumped = "print this machine as such a file, fit for a bug report, and examine nothing"
+    machine.add_argument("--dump-host", action="store_true", help=dumped)
 
 
 def run(parsed: argparse.Namespace) -> Answer | int:

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures, read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
@@ -17,6 +16,7 @@ from torchwheel.preflight.registry import Rule, fixing_order, read_rules
 from torchwheel.reporting.errors import find_nearest, refusal
 from torchwheel.reporting.messages import Message, read_messages
 from torchwheel.reporting.terminal import (
+    Answer,
     fields_of,
     format_table,
     paint,
@@ -54,23 +54,20 @@ class Explanation:
 
 @cache
 def read_explanations() -> tuple[Explanation, ...]:
-    listed = {*read_rules(), *(entry.id for entry in read_catalogue())}
-    others = (message for message in read_messages().values() if message.id not in listed)
-    of_rules = (message for message in read_messages().values() if message.id in read_rules())
+    rules, messages = read_rules(), read_messages().values()
+    listed = {*rules, *(entry.id for entry in read_catalogue())}
+    of_rules = sorted((one for one in messages if one.id in rules), key=lambda one: fixing_order(one.id))
+    others = sorted((one for one in messages if one.id not in listed), key=lambda one: one.id)
     return (
-        *(
-            _of_message(message, read_rules()[message.id])
-            for message in sorted(of_rules, key=lambda message: fixing_order(message.id))
-        ),
+        *(_of_message(one, rules[one.id]) for one in of_rules),
         *(_of_entry(entry) for entry in (*read_catalogue(), *read_classes().values())),
-        *(_of_message(message) for message in sorted(others, key=lambda message: message.id)),
+        *map(_of_message, others),
     )
 
 
 def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
-    what, why, *change = (
-        text.format_map(message.example) for text in (message.what, message.why, *message.fix)
-    )
+    texts = (message.what, message.why, *message.fix)
+    what, why, *change = (text.format_map(message.example) for text in texts)
     origin = message.example.get("origin")
     return Explanation(
         id=message.id,
@@ -109,9 +106,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> Answer:
     found = _find_explanations(parsed.id) if parsed.id else list(read_explanations())
     document = {"explanations": [_explanation_document(one) for one in found]}
-    return Answer(
-        document, lambda: "\n".join(_render_explanation(found)) if parsed.id else _render_list(found)
-    )
+    if parsed.id:
+        return Answer(document, lambda: "\n".join(_render_explanation(found)))
+    return Answer(document, lambda: _render_list(found))
 
 
 def _render_list(found: Iterable[Explanation]) -> str:
@@ -119,8 +116,7 @@ def _render_list(found: Iterable[Explanation]) -> str:
     for one in found:
         kinds.setdefault(one.kind, {}).setdefault(one.id, one.what)
     return "\n\n".join(
-        format_table((kind.upper(), "WHAT IT SAYS"), rows.items(), terminal_width())
-        for kind, rows in kinds.items()
+        format_table((kind.upper(), "WHAT IT SAYS"), rows.items()) for kind, rows in kinds.items()
     )
 
 
@@ -129,8 +125,8 @@ def known_ids() -> list[str]:
 
 
 def _find_explanations(id: str) -> list[Explanation]:
-    """The explanations of that id; of one cause there may be a rule and a diagnosis."""
     wanted = id.strip("[]").lower()
+    # Of one cause there may be a rule and a diagnosis.
     found = [one for one in read_explanations() if one.id == wanted]
     if not found:
         meant = find_nearest(wanted, known_ids())

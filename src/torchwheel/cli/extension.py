@@ -23,20 +23,18 @@ from torchwheel.reporting.errors import (
     refusal,
     skipped_errors,
     stop_on,
+    stopping_errors,
 )
-from torchwheel.reporting.terminal import (
-    fields_of,
-    format_facts,
-    print_document,
-    shell_word,
-    show,
-    terminal_width,
-)
+from torchwheel.reporting.terminal import fields_of, format_facts, print_document, shell_word, show
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_tree import ill_formed_requires
 from torchwheel.versions import major_minor
+
+_PATHS = ("project", "PyTorch", "CUDA", "compiler cache", "builds in", "links there")
+"""Rows that are not wrapped, so that they can be copied."""
+_STEP_FIELDS = ("kind", "sources", "output", "command", "architectures")
 
 
 def print_plan(request: BuildRequest, *, as_json: bool) -> int:
@@ -53,12 +51,8 @@ def print_plan(request: BuildRequest, *, as_json: bool) -> int:
     if as_json:
         print_document("plan", **plan_content(plan))
     else:
-        show(render_extension_plan(plan, terminal_width()))
-    try:
-        plan.stop_on_errors()
-    except TorchwheelError:
-        return EXIT_REFUSED
-    return 0
+        show(render_extension_plan(plan))
+    return EXIT_REFUSED if stopping_errors(plan.findings, plan.skipped) else 0
 
 
 def build_project(request: BuildRequest, output: Path) -> Path:
@@ -125,35 +119,25 @@ def _plan_isolated(
     if as_json:
         print_document("plan", isolated={"build": found, "toolkit": toolkit})
         return 0
+    use = f"CUDA {cuda}" if cuda else "the CPU"
     rows = [
         ("project", str(project.folder)),
         ("target", ", ".join(settings.target_names) or "none named"),
-        (
-            "isolated",
-            f"a build of today has torch {found['torch']} for {f'CUDA {cuda}' if cuda else 'the CPU'}",
-        ),
+        ("isolated", f"a build of today has torch {found['torch']} for {use}"),
         ("with it", ", ".join(f"{name} {found[name]}" for name in sorted(found) if name != "torch")),
     ]
     if toolkit:
         rows.append(("toolkit", f"cuda-toolkit {toolkit['cuda-toolkit']} of PyPI, where none is installed"))
-    show(format_facts(rows, terminal_width(), _PATHS))
+    show(format_facts(rows, whole=_PATHS))
     return 0
 
 
-def render_extension_plan(plan: ExtensionPlan, width: int) -> str:
-    """What is decided and why, then every command, then what is worth knowing.
-
-    Args:
-        width: columns of the page; commands and paths are not wrapped, so that they can be copied.
-    """
+def render_extension_plan(plan: ExtensionPlan, width: int | None = None) -> str:
+    """What is decided and why, then every command, then what is worth knowing; ``width`` is the terminal's."""
     blocks = [format_facts(_list_decisions(plan), width, _PATHS)]
-    for extension in plan.extensions:
-        blocks.append("\n".join(_render_extension(extension, plan)))
+    blocks += ["\n".join(_render_extension(extension, plan)) for extension in plan.extensions]
     blocks += [finding.render(plan.skipped) for finding in plan.findings]
     return "\n\n".join(blocks)
-
-
-_PATHS = ("project", "PyTorch", "CUDA", "compiler cache", "builds in", "links there")
 
 
 def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
@@ -197,15 +181,12 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
             {
                 "name": extension.extension.name,
                 "file": extension.file_name,
-                "steps": [
-                    fields_of(step, "kind", "sources", "output", "command", "architectures")
-                    for step in extension.steps
-                ],
+                "steps": [fields_of(step, *_STEP_FIELDS) for step in extension.steps],
             }
             for extension in plan.extensions
         ],
         "findings": [
-            {"severity": f.severity.value, "id": f.id, "what": f.problem.what, "remedy": f.problem.remedy}
+            {"severity": f.severity.value, **fields_of(f.problem, "id", "what", "remedy")}
             for f in plan.findings
         ],
         "skipped": skipped_errors(plan.findings, plan.skipped),

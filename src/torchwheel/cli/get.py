@@ -11,20 +11,13 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import ChosenSource, Way, carry_out, choose_way
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.masking import mask
-from torchwheel.reporting.terminal import (
-    format_facts,
-    join_items,
-    shell_word,
-    show,
-    terminal_width,
-)
+from torchwheel.reporting.terminal import Answer, format_facts, join_items, shell_word, show
 from torchwheel.system.paths import exists
 
 
@@ -106,7 +99,7 @@ def _get_ready(
 
 def _show_choice(rows: list[tuple[str, str]], reasons: Sequence[str]) -> None:
     rows += [("because" if not n else " ", why) for n, why in enumerate(reasons)]
-    show(format_facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
+    show(format_facts(rows, whole=("takes", "from")), sys.stdout)
 
 
 def _describe_taken(choice: ChosenSource) -> str:

@@ -6,11 +6,10 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 
-from torchwheel.cli.answer import Answer
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.reporting.errors import refusal
-from torchwheel.reporting.terminal import fields_of, format_table, terminal_width
+from torchwheel.reporting.terminal import Answer, fields_of, format_table
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +26,7 @@ def run(parsed: argparse.Namespace) -> Answer:
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
     return Answer(
         {"gpus": [fields_of(gpu, *vars(gpu)) for gpu in chosen]},
-        lambda: format_table(headers, map(_gpu_row, chosen), terminal_width()),
+        lambda: format_table(headers, map(_gpu_row, chosen)),
     )
 
 
@@ -50,11 +49,8 @@ def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
 
 
 def _parse_condition(word: str) -> Callable[[KnownGpu], bool]:
-    """What a word of the filter asks of a GPU.
-
-    ``12.0`` and ``sm_120`` can only be a capability; ``120`` may as well be a part of a name.
-    """
     capabilities = capabilities_in(word)
+    # 12.0 and sm_120 can only be a capability; 120 may as well be a part of a name.
     wanted = "" if capabilities and re.search(r"[._]", word) else _fold_case(word)
 
     def fits(gpu: KnownGpu) -> bool:

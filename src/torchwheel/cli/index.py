@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel.cli.answer import Answer
 from torchwheel.fleet.releases import LACKS, YANKED, PlannedWheel
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import refusal, unreadable_error
-from torchwheel.reporting.terminal import count_noun, fields_of, format_facts, terminal_width
+from torchwheel.reporting.terminal import Answer, count_noun, fields_of, format_facts
 from torchwheel.wheel.inspection import named_gpus
 from torchwheel.wheel.variant import OLDEST_UV
 
@@ -48,22 +49,18 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="what `torchwheel matrix` printed: the new releases must have these wheels, instead of those of the "
         "release before; may be repeated",
     )
-    parser.add_argument(
-        "--partial", action="store_true", help="offer the new releases, whatever wheels they lack"
-    )
+    whatever = "offer the new releases, whatever wheels they lack"
+    parser.add_argument("--partial", action="store_true", help=whatever)
     for name, what in (
-        ("promote", "offer a release that is held back or withdrawn"),
-        ("yank", "withdraw a release"),
+        ("promote", "offer a release that is held back or withdrawn; may be repeated"),
+        ("yank", "withdraw a release; may be repeated"),
     ):
-        parser.add_argument(
-            f"--{name}", metavar="NAME==VERSION", action="append", default=[], help=f"{what}; may be repeated"
-        )
+        parser.add_argument(f"--{name}", metavar="NAME==VERSION", action="append", default=[], help=what)
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    for name in (*parsed.dist, parsed.output):
-        if not name:
-            raise refusal("empty-path", origin="DIST" if parsed.output else "-o")
+    if not all((*parsed.dist, parsed.output)):
+        raise refusal("empty-path", origin="DIST" if parsed.output else "-o")
     environment = dict(os.environ)
     choices = Choices(
         parsed.variants,
@@ -88,13 +85,11 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 
 def _parse_requirement(text: str, option: str) -> Requirement:
-    try:
+    with suppress(InvalidRequirement):
         requirement = Requirement(text)
-    except InvalidRequirement:
-        raise refusal("malformed-release", origin=option, text=text) from None
-    if [one.operator for one in requirement.specifier] != ["=="]:
-        raise refusal("malformed-release", origin=option, text=text)
-    return requirement
+        if [one.operator for one in requirement.specifier] == ["=="]:
+            return requirement
+    raise refusal("malformed-release", origin=option, text=text)
 
 
 def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel]:
@@ -105,9 +100,8 @@ def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel
     except OSError as error:
         raise unreadable_error(error, str(file)) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise refusal(
-            "malformed-matrix", origin=file, detail=f"{type(error).__name__}: {error}"[:200]
-        ) from None
+        detail = f"{type(error).__name__}: {error}"[:200]
+        raise refusal("malformed-matrix", origin=file, detail=detail) from None
 
 
 def _render_update(update: SiteUpdate, site: Path) -> str:
@@ -121,18 +115,19 @@ def _render_update(update: SiteUpdate, site: Path) -> str:
     }
     rows = [
         ("site", f"{site}: {count_noun(len(update.wheels), 'wheel')}"),
-        *(("added" if not n else "", path) for n, path in enumerate(update.added)),
-        *(("removed" if not n else "", path) for n, path in enumerate(update.removed)),
-        *(("indexes" if not n else "", f"{index}/simple") for n, index in enumerate(indexes)),
-        *(("held back" if not n else "", f"{name}: {why}") for n, (name, why) in enumerate(held.items())),
+        *_name_first("added", update.added),
+        *_name_first("removed", update.removed),
+        *_name_first("indexes", (f"{index}/simple" for index in indexes)),
+        *_name_first("held back", (f"{name}: {why}" for name, why in held.items())),
     ]
     if lacking := [name for name, why in held.items() if why.startswith(LACKS)]:
         rows.append(("fix", f"add the missing wheels, or offer it as it is: --promote {lacking[0]}"))
     if variants:
         rows.append(("variants", f"simple: {count_noun(len(variants), 'wheel')}"))
         refused = [wheel for wheel in update.wheels if wheel.label and not wheel.variant and not wheel.held]
-        rows += [
-            ("no variant" if not n else "", f"{one.file.name}: {one.no_variant}")
-            for n, one in enumerate(refused)
-        ]
-    return format_facts(rows, terminal_width(), ("site", "added", "removed"))
+        rows += _name_first("no variant", (f"{one.file.name}: {one.no_variant}" for one in refused))
+    return format_facts(rows, whole=("site", "added", "removed"))
+
+
+def _name_first(name: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return zip(chain([name], repeat("")), values, strict=False)

@@ -23,7 +23,6 @@ from torchwheel.reporting.terminal import (
     format_table,
     print_document,
     show,
-    terminal_width,
     wrap_paragraph,
 )
 from torchwheel.verification.claims import false_label, label_against_requirements
@@ -62,7 +61,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
 
-    It is 3 where a wheel's label is false, or where the answer hangs on what is loaded and that is not known here.
+    It is 3 where a wheel's label is false, or where the answer hangs on what is not known here.
     """
     gpus = named_gpus(parsed.gpu, dict(os.environ))
     found: list[tuple[Inspected, list[Suitability]]] = []
@@ -71,15 +70,14 @@ def run(parsed: argparse.Namespace) -> int:
     for name in parsed.wheels:
         with collect_problems(problems):
             inspected = inspect(Path(name))
-            false = tuple(problem.what for problem in _false_label(inspected))
-            inspected = replace(inspected, remarks=(*inspected.remarks, *false))
-            contradicted = contradicted or bool(false)
+            if false := [problem.what for problem in _false_label(inspected)]:
+                inspected, contradicted = replace(inspected, remarks=(*inspected.remarks, *false)), True
             found.append((inspected, [judge_suitability(inspected, gpu) for gpu in gpus]))
     if parsed.json:
         refused = [vars(problem) for problem in problems]
         print_document("inspect", inspected=[_inspected_document(*item) for item in found], problems=refused)
     elif found:
-        show("\n\n".join(_render_inspected(*item, terminal_width()) for item in found))
+        show("\n\n".join(_render_inspected(*item) for item in found))
     if problems:
         raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
     intact = all(inspected.is_intact for inspected, _ in found)
@@ -95,19 +93,19 @@ def _false_label(inspected: Inspected) -> Iterator[Problem]:
         yield from (false_label if contents.manifest else label_against_requirements)(contents)
 
 
-def _render_inspected(inspected: Inspected, answers: list[Suitability], width: int) -> str:
-    parts = [format_facts(_list_facts(inspected), width)]
+def _render_inspected(inspected: Inspected, answers: list[Suitability]) -> str:
+    parts = [format_facts(_list_facts(inspected))]
     if inspected.libraries:
         rows = [(file_size(one.size), _describe_code(one), one.path) for one in inspected.libraries]
-        parts.append(format_table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
+        parts.append(format_table(("SIZE", "DEVICE CODE", "LIBRARY"), rows))
     if any(not image.runs for library in inspected.libraries for image in library.images):
-        parts.append(wrap_paragraph(_BRACKETS, width))
+        parts.append(wrap_paragraph(_BRACKETS))
     if answers:
         verdicts = [
             (one.gpu.name, str(one.gpu.compute_capability), _describe_answer(one), one.reason)
             for one in answers
         ]
-        parts.append(format_table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
+        parts.append(format_table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts))
     return "\n\n".join(parts)
 
 
@@ -121,7 +119,8 @@ def _describe_answer(answer: Suitability) -> str:
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
     torch, contents = inspected.torch, inspected.contents
     manifest = contents.manifest if contents else None
-    off = ", ".join(manifest["plan"].get("options", {}).get("switched_off", ())) if manifest else ""
+    plan = manifest["plan"] if manifest else None
+    off = ", ".join(plan.get("options", {}).get("switched_off", ())) if plan else ""
     return [
         (inspected.kind, str(inspected.path)),
         ("name", contents.name if contents else ""),
@@ -130,32 +129,30 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("torch", (torch.version or "") if torch else ""),
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
-        ("source", _describe_changes(manifest) if manifest else ""),
-        ("built for", _describe_purpose(manifest) if manifest else ""),
+        ("source", _describe_changes(plan) if plan else ""),
+        ("built for", _describe_purpose(plan) if plan else ""),
         ("without", f"{off} (switched off by CMake)" if off else ""),
-        ("against", _compiled_against(manifest) if manifest else ""),
+        ("against", _compiled_against(plan) if plan else ""),
         *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
 
 
-def _describe_purpose(manifest: Mapping[str, Any]) -> str:
-    plan = manifest["plan"]
-    profiles = "".join(f", profile {name}" for name in plan["profile"])
-    return ", ".join(plan["target"]) + profiles
+def _describe_purpose(plan: Mapping[str, Any]) -> str:
+    return ", ".join([*plan["target"], *(f"profile {name}" for name in plan["profile"])])
 
 
-def _describe_changes(manifest: Mapping[str, Any]) -> str:
-    source = manifest["plan"].get("source", {})
+def _describe_changes(plan: Mapping[str, Any]) -> str:
+    source = plan.get("source", {})
     if source.get("dirty"):
         return "changed since that commit"
     unknown = source.get("commit") and "dirty" in source and source["dirty"] is None
     return "an sdist of that commit; whether it was changed is not known" if unknown else ""
 
 
-def _compiled_against(manifest: Mapping[str, Any]) -> str:
+def _compiled_against(plan: Mapping[str, Any]) -> str:
     """The PyTorch of an extension's build, and those that the wheel runs with."""
-    extensions = manifest["plan"].get("extensions")
+    extensions = plan.get("extensions")
     if extensions is None:
         return ""
     return f"torch {extensions['torch']['version']}; runs with {', '.join(extensions['requires'])}"

@@ -6,11 +6,10 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
 from torchwheel._version import __version__
-from torchwheel.cli.answer import Answer
 from torchwheel.reporting.errors import (
     AlreadyPrinted,
     Problem,
@@ -21,13 +20,13 @@ from torchwheel.reporting.errors import (
 )
 from torchwheel.reporting.messages import settings_written_as
 from torchwheel.reporting.terminal import (
+    Answer,
     format_facts,
     format_table,
     log_decisions,
     open_standard_streams,
     print_document,
     show,
-    terminal_width,
     wrap_paragraph,
 )
 
@@ -117,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str], options: dict[str, str]) -> int:
     """Run the command; ``options`` is filled with what a setting is written as on its command line."""
     if not words:
-        print(render_welcome(terminal_width()))
+        print(render_welcome())
         return 0
     parsed = parse_command(words)
     log_decisions(getattr(parsed, "verbose", 0))
@@ -139,12 +138,8 @@ def _run(words: Sequence[str], options: dict[str, str]) -> int:
         raise
     except Exception as error:
         if getattr(parsed, "json", False):
-            _print_problems(parsed.command, problems_of(error))
+            print_document(parsed.command, ok=False, problems=list(map(vars, problems_of(error))))
         raise
-
-
-def _print_problems(command: str, problems: Iterable[Problem]) -> None:
-    print_document(command, ok=False, problems=[vars(problem) for problem in problems])
 
 
 class _StoreOnce(argparse._StoreAction):
@@ -175,13 +170,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if self.json_wanted:
-            _print_problems(
-                self.prog.partition(" ")[2], [Problem.of("wrong-usage", what=message, program=self.prog)]
-            )
+            problem = Problem.of("wrong-usage", what=message, program=self.prog)
+            print_document(self.prog.partition(" ")[2], ok=False, problems=[vars(problem)])
         super().error(message)
 
 
-def render_welcome(width: int) -> str:
+def render_welcome(width: int | None = None) -> str:
     parts = (
         wrap_paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
         "Three commands to start with:",
@@ -192,20 +186,16 @@ def render_welcome(width: int) -> str:
     return "\n\n".join(parts)
 
 
-def _render_groups(width: int) -> str:
+def _render_groups() -> str:
     size = max(map(len, COMMANDS))
     tables = [
-        f"{title}:\n" + format_facts([(f"  {name:{size}}", text) for name, text in commands.items()], width)
+        f"{title}:\n" + format_facts((f"  {name:{size}}", text) for name, text in commands.items())
         for title, commands in GROUPS.items()
     ]
-    return "\n\n".join([*tables, wrap_paragraph(EXIT_STATUSES, width)])
+    return "\n\n".join([*tables, wrap_paragraph(EXIT_STATUSES)])
 
 
-def make_parsers(
-    populated: Collection[str],
-    *,
-    listed: bool = False,
-) -> tuple[_Parser, dict[str, _Parser]]:
+def make_parsers(populated: Collection[str], *, listed: bool = False) -> tuple[_Parser, dict[str, _Parser]]:
     """The program's parser and those of its commands, by name.
 
     Args:
@@ -215,7 +205,7 @@ def make_parsers(
     parser = _Parser(
         prog="torchwheel",
         description="Build PyTorch and its CUDA kernels for your own hardware.",
-        epilog=_render_groups(terminal_width()),
+        epilog=_render_groups(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -227,16 +217,13 @@ def make_parsers(
     by_name = {}
     for name, summary in COMMANDS.items():
         # argparse lists a command only if it is given a help at all.
-        if listed:
-            by_name[name] = group.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-        else:
-            by_name[name] = group.add_parser(name, description=summary, allow_abbrev=False)
+        shown: dict[str, Any] = {"help": summary} if listed else {}
+        by_name[name] = group.add_parser(name, description=summary, allow_abbrev=False, **shown)
         if name in populated:
             importlib.import_module(f"torchwheel.cli.{name}").populate(by_name[name])
             if name not in _WITHOUT_JSON:
-                by_name[name].add_argument(
-                    "--json", action="store_true", help="print a JSON document instead of text"
-                )
+                document = "print a JSON document instead of text"
+                by_name[name].add_argument("--json", action="store_true", help=document)
     return parser, by_name
 
 

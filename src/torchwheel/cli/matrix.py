@@ -27,25 +27,20 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.settings.project import read_project, read_project_settings
 
+_WHEELS = (
+    "what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the project's own "
+    "targets)"
+)
+_PLATFORMS = "e.g. linux-x86_64,linux-aarch64,windows-amd64 (default: linux-x86_64)"
+
 
 def populate(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser)
     add_setting_option(parser, "target")
     for words, metavar, name, what in (
-        (
-            ("-w", "--wheel"),
-            "TARGETS",
-            "wheels",
-            "what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the "
-            "project's own targets)",
-        ),
+        (("-w", "--wheel"), "TARGETS", "wheels", _WHEELS),
         (("--python",), "LIST", "pythons", "e.g. 3.12,3.13,3.14t (default: the one that runs torchwheel)"),
-        (
-            ("--platform",),
-            "LIST",
-            "platforms",
-            "e.g. linux-x86_64,linux-aarch64,windows-amd64 (default: linux-x86_64)",
-        ),
+        (("--platform",), "LIST", "platforms", _PLATFORMS),
     ):
         parser.add_argument(*words, metavar=metavar, action="append", default=[], dest=name, help=what)
     parser.add_argument(
@@ -54,12 +49,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
         dest="images",
         help="jobs run in what their machines have: name no image, and leave CUDA on Linux to the machine",
     )
-    parser.add_argument(
-        "--torch",
-        metavar="VERSION",
-        default="",
-        help="extensions: the PyTorch to build against (default: the newest)",
-    )
+    which = "extensions: the PyTorch to build against (default: the newest)"
+    parser.add_argument("--torch", metavar="VERSION", default="", help=which)
     add_setting_option(parser, "package-version")
     add_config_setting_option(parser)
     # Nothing but JSON is printed, so errors are JSON too.

@@ -30,22 +30,14 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     populate_request(parser)
     machine = parser.add_mutually_exclusive_group()
-    machine.add_argument(
-        "--platform", metavar="TAG", help="plan for win_amd64, linux_aarch64, … instead of this machine"
-    )
-    machine.add_argument(
-        "--host",
-        metavar="FILE.toml",
-        type=Path,
-        help="plan for the machine that FILE describes (doctor --dump-host)",
-    )
+    platforms = "plan for win_amd64, linux_aarch64, … instead of this machine"
+    machine.add_argument("--platform", metavar="TAG", help=platforms)
+    described = "plan for the machine that FILE describes (doctor --dump-host)"
+    machine.add_argument("--host", metavar="FILE.toml", type=Path, help=described)
     parser.add_argument("--python", metavar="VERSION", help="the Python of that platform, e.g. 3.13 or 3.14t")
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument(
-        "--explain",
-        action="store_true",
-        help="show the build's environment too, and which layer decided every value",
-    )
+    explained = "show the build's environment too, and which layer decided every value"
+    shape.add_argument("--explain", action="store_true", help=explained)
     shape.add_argument("--json", action="store_true", help="print the plan as a JSON document")
 
 
@@ -57,10 +49,8 @@ def run(parsed: argparse.Namespace) -> int:
     plan, examined = examine_plan(request, None if parsed.host is None else read_host_file(parsed.host))
     found, takes, rests_on = examined.report, examined.effort, examined.evidence
     if parsed.json:
-        document = plan_document(
-            plan, found.findings, takes.document() if takes else None, rests_on, found.unchecked
-        )
-        print_json(document)
+        effort = takes.document() if takes else None
+        print_json(plan_document(plan, found.findings, effort, rests_on, found.unchecked))
     else:
         columns, colour = terminal_width(), wants_colour()
         first = found.errors or [one for one in found.findings if one.id in NEEDLESS_BUILD]
@@ -69,16 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
             show("\n".join((*finding.lines(columns, head, colour=colour), "")))
         rest = [one for one in found.findings if one not in first]
         rows = [*(takes.rows if takes else ()), *_list_evidence(rests_on, found.unchecked)]
-        show(
-            render_plan(
-                plan,
-                rest,
-                columns,
-                explain=parsed.explain,
-                colour=colour,
-                more=rows,
-            )
-        )
+        show(render_plan(plan, rest, columns, explain=parsed.explain, colour=colour, more=rows))
     return EXIT_REFUSED if found.errors else 0
 
 
@@ -86,8 +67,7 @@ def _plan_extensions(request: BuildRequest, parsed: argparse.Namespace) -> int:
     # Only here, because a plan of PyTorch needs none of its modules.
     from torchwheel.cli.extension import print_plan
 
-    unfit = [f"--{name}" for name in ("platform", "host", "explain") if getattr(parsed, name)]
-    if unfit:
+    if unfit := [f"--{name}" for name in ("platform", "host", "explain") if getattr(parsed, name)]:
         raise refusal("contradiction/extensions", origin=unfit[0], options=join_items(unfit))
     return print_plan(request, as_json=parsed.json)
 

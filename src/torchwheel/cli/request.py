@@ -10,10 +10,11 @@ from torchwheel.host.described import described_python
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
-from torchwheel.settings.config_settings import ConfigValue, OptionValue
+from torchwheel.settings.config_settings import OptionValue
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 
+_SETTINGS = ["target", "profile", "arch", "cuda", "cuda-path", "jobs", "package-version", "enable", "disable"]
 _SHORT = {"jobs": ("-j",)}
 
 
@@ -29,17 +30,7 @@ def add_path_argument(parser: argparse.ArgumentParser) -> None:
 
 def populate_request(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser)
-    for name in (
-        "target",
-        "profile",
-        "arch",
-        "cuda",
-        "cuda-path",
-        "jobs",
-        "package-version",
-        "enable",
-        "disable",
-    ):
+    for name in _SETTINGS:
         add_setting_option(parser, name)
     add_config_setting_option(parser)
     parser.add_argument(
@@ -78,17 +69,8 @@ def add_wheel_folder_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-q",
-        "--quiet",
-        action="store_true",
-        help="show nothing of the tree's own build, which is all in the log",
-    )
-
-
 def request_from(parsed: argparse.Namespace) -> BuildRequest:
-    settings: dict[str, ConfigValue] = {}
+    settings: dict[str, str | list[str]] = {}
     QUIET.set(getattr(parsed, "quiet", False))
     # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html
     verbose = {"VERBOSE": "1"} if getattr(parsed, "verbose", 0) > 1 else {}
@@ -113,12 +95,10 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     )
 
 
-def _add(settings: dict[str, ConfigValue], key: str, value: str) -> None:
+def _add(settings: dict[str, str | list[str]], key: str, value: str) -> None:
     """Repeated keys become a list, as pip makes it."""
     before = settings.get(key)
     if before is None:
         settings[key] = value
-    elif isinstance(before, list):
-        before.append(value)
-    elif isinstance(before, str):
-        settings[key] = [before, value]
+    else:
+        settings[key] = [*([before] if isinstance(before, str) else before), value]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torchwheel
 from torchwheel.reporting.errors import find_nearest, refusal
-from torchwheel.reporting.terminal import format_table, terminal_width
+from torchwheel.reporting.terminal import format_table
 
 _ENDING = ".schema.json"
 
@@ -27,16 +27,12 @@ def run(parsed: argparse.Namespace) -> int:
     found = find_schemas()
     if parsed.name is None:
         rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]
-        print(format_table(("NAME", "OF WHAT"), rows, terminal_width()))
+        print(format_table(("NAME", "OF WHAT"), rows))
         return 0
     if parsed.name not in found:
-        meant = find_nearest(parsed.name, found)
-        raise refusal(
-            "unknown-schema/near" if meant else "unknown-schema",
-            name=parsed.name,
-            meant=meant,
-            schemas=", ".join(found),
-        )
+        meant, schemas = find_nearest(parsed.name, found), ", ".join(found)
+        key = "unknown-schema/near" if meant else "unknown-schema"
+        raise refusal(key, name=parsed.name, meant=meant, schemas=schemas)
     print(found[parsed.name].read_text(encoding="utf-8"), end="")
     return 0
 

@@ -1,37 +1,45 @@
-"""``torchwheel status``: how far builds are, how the last one ended, and a page of where its time went."""
+"""``torchwheel status``: how far builds are, how the last one ended, and an HTML page of where its time went."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from itertools import chain
-from pathlib import Path
+from html import escape
+from pathlib import Path, PurePosixPath
+from string import Template
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_build_records
-from torchwheel.progress.page import render_page
+from torchwheel.progress.build_record import (
+    RECORD,
+    BuildRecord,
+    TimedStep,
+    read_build_record,
+    read_build_records,
+)
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
+    Answer,
     count_noun,
     fields_of,
     file_size,
     format_duration,
     format_facts,
     paint,
-    terminal_width,
     wants_colour,
 )
 from torchwheel.system.files import output_file
 
 _STYLES = {"running": "note", "done": "ok", "failed": "error"}
-
-
 _PAGE = "torchwheel-report.html"
+_TARGET = re.compile(r"(?:.*/)?CMakeFiles/([^/]+)\.dir/.*")
+_LINKED = re.compile(r".*\.(?:so|dylib|dll|pyd|a|lib|exe)|(?:.*/)?bin/[^/]+")
+_SHOWN = 25
+_TENTHS_BELOW = 10.0
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -54,15 +62,12 @@ def run(parsed: argparse.Namespace) -> Answer:
     shown = [*running, *[one for one in found if one not in running][:1]]
     if parsed.build is not None or parsed.report:
         shown = [_choose_record(parsed.build, found)]
-    if parsed.report:
-        _write_report(shown[0][1], parsed.report)
     document = {"builds": [_status_document(path, record) for path, record in shown]}
     if parsed.report:
-        return Answer(document, lambda: f"{parsed.report}\n{shown[0][1].build.name}, {shown[0][1].now}")
-    return Answer(
-        document,
-        lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet",
-    )
+        record = shown[0][1]
+        _write_report(record, parsed.report)
+        return Answer(document, lambda: f"{parsed.report}\n{record.build.name}, {record.now}")
+    return Answer(document, lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet")
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
@@ -73,9 +78,8 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]])
         name = Path(named).name
         found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
     if not found:
-        raise refusal(
-            "no-such-build" if named is None else "no-such-build/name", origin=named or "", name=named
-        )
+        key = "no-such-build" if named is None else "no-such-build/name"
+        raise refusal(key, origin=named or "", name=named)
     return found[0]
 
 
@@ -87,7 +91,7 @@ def _write_report(record: BuildRecord, page: Path) -> None:
 
 def _render_status(record: BuildRecord) -> str:
     now = time.time()
-    return "\n".join(chain([_render_headline(record, now)], _render_lines(record, now)))
+    return "\n".join([_render_headline(record, now), *_render_lines(record, now)])
 
 
 def _render_headline(record: BuildRecord, now: float) -> str:
@@ -106,7 +110,7 @@ def _render_lines(record: BuildRecord, now: float) -> Iterator[str]:
         ("of", record.build.tree),
         ("log", record.build.log),
     ]
-    yield format_facts(rows, terminal_width(), ("of", "log"))
+    yield format_facts(rows, whole=("of", "log"))
     for step in record.running if running else ():
         yield f"{format_duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 
@@ -125,21 +129,93 @@ def _status_document(path: Path, record: BuildRecord) -> dict[str, Any]:
         **fields_of(record, "finished", "total"),
         "state": record.now,
         "record": str(path),
-        "started": _format_time(record.started),
-        "updated": _format_time(record.updated),
+        "started": _timestamp(record.started),
+        "updated": _timestamp(record.updated),
         "seconds": round(max(0.0, (now if running else record.updated) - record.started), 1),
         "seconds_left": None if record.left is None or not running else round(record.left, 1),
         "guess": running and record.guess,
         "memory": record.memory if running else None,
         "running": [
-            {
-                **fields_of(step, "output", "source", "memory"),
-                "seconds": round(max(0.0, now - step.start), 1),
-            }
+            {**fields_of(step, "output", "source", "memory"), "seconds": round(max(0.0, now - step.start), 1)}
             for step in (record.running if running else ())
         ],
     }
 
 
-def _format_time(seconds: float) -> str:
+def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+
+
+def render_page(record: BuildRecord) -> str:
+    template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        title=escape(record.build.name), body="\n".join(_render_body(record))
+    )
+
+
+def component_of_step(output: str) -> str:
+    """The CMake target that a step belongs to; else the library's or the folder's name."""
+    if match := _TARGET.fullmatch(output):
+        return match[1]
+    path = PurePosixPath(output)
+    return path.name.split(".")[0].removeprefix("lib") if _LINKED.fullmatch(output) else f"{path.parent}/"
+
+
+def seconds_of_steps(steps: Iterable[TimedStep]) -> float:
+    """The seconds in which at least one step ran, without the time between an interrupted build and the next."""
+    total, until = 0.0, float("-inf")
+    for step in sorted(steps, key=lambda one: one.start):
+        total += max(0.0, step.end - max(step.start, until))
+        until = max(until, step.end)
+    return total
+
+
+def _render_body(record: BuildRecord) -> Iterator[str]:
+    steps, jobs = record.steps, record.build.jobs
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started))
+    yield f"<h1>{escape(record.build.name)}</h1>"
+    yield f"<p>{escape(record.now)}; begun {began}; of <code>{escape(record.build.tree)}</code></p>"
+    if not steps:
+        yield "<p>No step is recorded.</p>"
+        return
+    busy, seconds = sum(step.seconds for step in steps), seconds_of_steps(steps)
+    share = min(1.0, busy / max(seconds * jobs, 0.001))
+    cached = f"; {record.cache_use} from the compiler cache" if record.cache_use else ""
+    yield (
+        f"<p>{_format_time(seconds)} of compiling and linking; {_format_time(busy)} for all steps added up, "
+        f"{share:.0%} of {count_noun(jobs, 'job')}. The latest build ran {len(record.made):,} of {len(steps):,} steps"
+        f"{cached}.</p>"
+    )
+    yield from _render_table("Slowest steps", "Step", map(_cells, _largest(steps, lambda one: one.seconds)))
+    groups: dict[str, list[TimedStep]] = {}
+    for step in steps:
+        groups.setdefault(component_of_step(step.output), []).append(step)
+    components = sorted(map(_component_cells, groups, groups.values()), key=lambda one: -one[1])
+    yield from _render_table("Time by component", "CMake target", components[:_SHOWN])
+    largest = _largest([step for step in steps if step.peak], lambda one: one.peak or 0)
+    yield from _render_table("Most memory", "Step", map(_cells, largest))
+
+
+def _largest(steps: Sequence[TimedStep], size: Callable[[TimedStep], float]) -> list[TimedStep]:
+    return sorted(steps, key=size, reverse=True)[:_SHOWN]
+
+
+def _cells(step: TimedStep) -> tuple[str, float, int]:
+    return step.name, step.seconds, step.peak or 0
+
+
+def _component_cells(name: str, steps: Sequence[TimedStep]) -> tuple[str, float, int]:
+    title = f"{name} ({count_noun(len(steps), 'step')})"
+    return title, sum(step.seconds for step in steps), max(step.peak or 0 for step in steps)
+
+
+def _render_table(title: str, head: str, rows: Iterable[tuple[str, float, int]]) -> Iterator[str]:
+    yield f"<h2>{title}</h2>\n<table><tr><th>{head}</th><th>Time</th><th>Peak memory</th></tr>"
+    for name, seconds, peak in rows:
+        memory = file_size(peak) if peak else ""
+        yield f"<tr><td><code>{escape(name)}</code></td><td>{_format_time(seconds)}</td><td>{memory}</td></tr>"
+    yield "</table>"
+
+
+def _format_time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < _TENTHS_BELOW else format_duration(seconds)

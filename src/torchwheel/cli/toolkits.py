@@ -6,8 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 
-from torchwheel.cli.answer import Answer
-from torchwheel.reporting.terminal import fields_of, format_table, terminal_width, wrap_paragraph
+from torchwheel.reporting.terminal import Answer, fields_of, format_table, wrap_paragraph
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits
@@ -40,29 +39,25 @@ def run(parsed: argparse.Namespace) -> Answer:
         ],
         "releases": [fields_of(one, *_RELEASE) for one in releases],
     }
-    width = terminal_width()
-    parts = ["On this machine", _render_found(found, width), "", "On PyPI", _render_offered(releases, width)]
-    return Answer(document, lambda: "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI, width)]))
+    parts = ["On this machine", _render_found(found), "", "On PyPI", _render_offered(releases)]
+    return Answer(document, lambda: "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI)]))
 
 
-def _render_found(found: Iterable[Toolkit], width: int) -> str:
-    rows = [(one.full_version, one.origin, one.root, _describe_compiled(one)) for one in found]
-    return (
-        format_table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows, width) if rows else _NONE_HERE
-    )
+def _render_found(found: Iterable[Toolkit]) -> str:
+    rows = [
+        (one.full_version, one.origin, one.root, " ".join(_compiled_architectures(one)) or _UNKNOWN_RELEASE)
+        for one in found
+    ]
+    return format_table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows) if rows else _NONE_HERE
 
 
-def _render_offered(releases: Iterable[ToolkitRelease], width: int) -> str:
+def _render_offered(releases: Iterable[ToolkitRelease]) -> str:
     rows = [
         (one.version, "yes" if one.pypi_nvcc else "no", " ".join(map(str, sorted(one.architectures))))
         for one in releases
         if one.pypi
     ]
-    return format_table(("VERSION", "NVCC", "COMPILES FOR"), rows, width)
-
-
-def _describe_compiled(toolkit: Toolkit) -> str:
-    return " ".join(_compiled_architectures(toolkit)) or _UNKNOWN_RELEASE
+    return format_table(("VERSION", "NVCC", "COMPILES FOR"), rows)
 
 
 def _compiled_architectures(toolkit: Toolkit) -> list[str]:

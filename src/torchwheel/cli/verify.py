@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer
 from torchwheel.proof.outcome import Check, CheckOutcome
 from torchwheel.reporting.terminal import (
+    Answer,
     fields_of,
     format_facts,
     paint,
@@ -24,7 +24,12 @@ from torchwheel.reporting.terminal import (
 from torchwheel.verification.claims import run_checks
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 
-_WORDS = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "failed", CheckOutcome.NOT_TRIED: "not tried"}
+_WORDS = {
+    CheckOutcome.PASSED: ("ok", "ok"),
+    CheckOutcome.FAILED: ("failed", "error"),
+    CheckOutcome.NOT_TRIED: ("not tried", "note"),
+}
+"""The word for an outcome, and its style."""
 
 _EPILOG = """\
 The exit status is 0 where nothing is wrong, 1 where the wheel cannot be
@@ -63,7 +68,7 @@ def run(parsed: argparse.Namespace) -> Answer:
     done: list[Check] = []
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         if not parsed.json:
-            show(format_facts([(f"{contents.kind:<13}", str(contents.path))], terminal_width()))
+            show(format_facts([(f"{contents.kind:<13}", str(contents.path))]))
         for check in run_checks(contents, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:
@@ -74,19 +79,15 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 
 def _show(check: Check, path: str) -> None:
-    width, colour = terminal_width(), wants_colour()
-    word = _WORDS[check.outcome]
-    style = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "error", CheckOutcome.NOT_TRIED: "note"}[
-        check.outcome
-    ]
+    word, style = _WORDS[check.outcome]
     head = f"{check.name:<13}  {word:<9}"
-    text = head.rstrip() if check.problems else format_facts([(head, check.said)], width)
-    show(text.replace(word, paint(word, style, colour), 1))
+    text = head.rstrip() if check.problems else format_facts([(head, check.said)])
+    show(text.replace(word, paint(word, style, wants_colour()), 1))
     for head, problems in (("", check.problems), ("note: ", check.notes)):
         for problem in problems:
             if problem.origin == path:
                 problem = replace(problem, origin="")
-            show("\n".join(f"    {line}" for line in problem.lines(width - 4, head)))
+            show("\n".join(f"    {line}" for line in problem.lines(terminal_width() - 4, head)))
 
 
 def _verification_document(contents: WheelContents, done: Sequence[Check]) -> dict[str, Any]:
@@ -98,8 +99,8 @@ def _verification_document(contents: WheelContents, done: Sequence[Check]) -> di
             {
                 **fields_of(check, "name", "outcome", "said"),
                 "figures": dict(check.figures),
-                "problems": [vars(problem) for problem in check.problems],
-                "notes": [vars(problem) for problem in check.notes],
+                "problems": list(map(vars, check.problems)),
+                "notes": list(map(vars, check.notes)),
             }
             for check in done
         ],

@@ -15,8 +15,9 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -34,11 +35,8 @@ _UNSEEN = re.compile(
 )
 
 _GAP = 2
-"""Columns between two cells."""
-
 _NARROWEST_CELL = 24
 """Minimum width of a table's last column; below that it is printed under the others."""
-
 _INDENT = 4
 _USUAL_COLUMNS = 80
 _UNITS = ("B", "kB", "MB", "GB")
@@ -62,10 +60,7 @@ def terminal_width() -> int:
 
 
 def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
-    """Whether to colour output to ``stream``, by default standard output.
-
-    ``NO_COLOR`` forbids it (https://no-color.org), ``FORCE_COLOR`` requests it; otherwise only terminals get colours.
-    """
+    """Whether to colour output to ``stream``, by default standard output: see https://no-color.org."""
     variables = os.environ if environment is None else environment
     if variables.get("NO_COLOR"):
         return False
@@ -78,10 +73,7 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
 
 
 def escape_controls(text: str) -> str:
-    """Escape characters that a terminal would obey or hide, in Python's form (``\\x1b``), except paint's colours.
-
-    Names and messages of files may hold escape sequences, C1 controls and marks that turn the direction of writing.
-    """
+    """Escape characters that a terminal would obey or hide, in Python's form (``\\x1b``), except paint's colours."""
 
     def replace_control(match: re.Match[str]) -> str:
         return match[0] if match[0] in _PAINTED else match[0].encode("unicode_escape").decode("ascii")
@@ -144,15 +136,14 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     )
 
 
-def wrap_paragraph(text: str, width: int) -> str:
-    return "\n".join(wrap(text, width))
+def wrap_paragraph(text: str, width: int | None = None) -> str:
+    """Wrap a text to ``width`` or the terminal's."""
+    return "\n".join(wrap(text, terminal_width() if width is None else width))
 
 
-def format_table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
-    """Format a table whose last column is wrapped to ``width``; the others are as wide as their widest cell.
-
-    The header is coloured if standard output supports colours.
-    """
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None) -> str:
+    """Format a table whose last column is wrapped to ``width`` or the terminal's; the others fit their widest cell."""
+    width = terminal_width() if width is None else width
     cells = [tuple(headers), *map(tuple, rows)]
     widths = [max(map(len, column)) + _GAP for column in zip(*(row[:-1] for row in cells), strict=True)]
     indent = sum(widths)
@@ -169,12 +160,15 @@ def format_table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: i
     return "\n".join(lines)
 
 
-def format_facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = ()) -> str:
+def format_facts(
+    rows: Iterable[tuple[str, str]], width: int | None = None, whole: Collection[str] = ()
+) -> str:
     """Format names and values in two columns without a header; rows without a value are left out.
 
     Args:
         whole: the names of rows that are not wrapped, because a path broken at a space cannot be copied.
     """
+    width = terminal_width() if width is None else width
     known = [row for row in rows if row[1]]
     size = max((len(name) for name, _ in known), default=0) + _GAP
     lines: list[str] = []
@@ -196,10 +190,8 @@ def join_items(items: Sequence[str], most: int = 5) -> str:
 
 
 def format_duration(seconds: float, *, coarse: bool = False) -> str:
-    """Format a duration: ``2 h 5 min``, ``3 min 20 s``, ``7 s``; ``coarse`` in whole minutes from one on.
-
-    A negative duration, after a clock was set back, is 0.
-    """
+    """Format a duration: ``2 h 5 min``, ``3 min 20 s``, ``7 s``; ``coarse`` in whole minutes from one on."""
+    # It is negative after a clock was set back.
     seconds = max(0.0, seconds)
     minutes, rest = divmod(round(seconds / 60) * 60 if coarse and seconds >= 60 else round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -233,8 +225,6 @@ def format_mib(amount: int) -> str:
 
 
 class _Decisions(logging.Formatter):
-    """Formats lines like :func:`say`."""
-
     def format(self, record: logging.LogRecord) -> str:
         return f"{_HEAD}{escape_controls(mask(record.getMessage()))}"
 
@@ -278,14 +268,12 @@ class _StandardOutput(io.FileIO):
 
 
 def open_standard_streams() -> None:
-    """Make the three standard streams usable: closed ones lead to the null device, and any name can be printed.
-
-    Otherwise the next opened file would get the descriptor of a closed stream, and its output.
-    """
+    """Make the three standard streams usable: closed ones lead to the null device, and any name can be printed."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
+            # Otherwise the next opened file would get this number, and what is printed.
             os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
@@ -299,6 +287,15 @@ def open_standard_streams() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
     )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: ``--json`` prints the document, otherwise the text is made, and printed if not empty."""
+
+    document: Mapping[str, Any]
+    text: Callable[[], str]
+    status: int = 0
 
 
 def print_document(command: str, *, on_one_line: bool = False, **content: Any) -> None:

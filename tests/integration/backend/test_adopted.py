@@ -23,7 +23,7 @@ from backend.builds import (
 )
 from backend.builds import torchwheel as command
 from places import REPOSITORY
-from torchwheel.adopt import adopt, undo
+from torchwheel.cli.adopt import adopt, undo
 
 SETTINGS = ("-C", "build-env=current", "-C", "package-version=2.14.1", "-C", "disable=tests,openmp,mpi")
 QUICK = {"USE_CUDA": "0", "USE_OPENMP": "0", "USE_MPI": "0", "BUILD_TEST": "0"}

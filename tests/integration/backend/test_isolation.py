@@ -17,7 +17,7 @@ from backend.builds import (
     wrapper,
 )
 from places import REPOSITORY
-from torchwheel.adopt import adopt
+from torchwheel.cli.adopt import adopt
 
 pytestmark = pytest.mark.network
 

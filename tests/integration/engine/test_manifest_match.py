@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine.test_wheel_sources import built, git, released, request, tree
-from torchwheel.adopt.adopting import adopt
+from torchwheel.cli.adopt import adopt
 from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt import adopt
+from torchwheel.cli.adopt import adopt
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
 from torchwheel.tree.source_tree import Generation, Option, Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.adopt.pyproject_text import adopt_text, release_text
+from torchwheel.cli.adopt import adopt_text, release_text
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt import Adoption, adopt, adopting, undo
+from torchwheel.cli import adopt as adopting
+from torchwheel.cli.adopt import Adoption, adopt, undo
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import shim_folder
 from torchwheel.tree.read_tree import read_tree

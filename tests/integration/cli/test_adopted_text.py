@@ -8,7 +8,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.adopt.pyproject_text import adopt_text, release_text
+from torchwheel.cli.adopt import adopt_text, release_text
 from torchwheel.system.toml import parse_toml
 
 _GAP = st.sampled_from(["", "\n", "# a comment\n", "   \n", "\n# a # comment \t\n\n"])

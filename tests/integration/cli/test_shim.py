@@ -20,7 +20,7 @@ import pytest
 from build import ProjectBuilder
 from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
-from torchwheel.adopt import adopt
+from torchwheel.cli.adopt import adopt
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.read_tree import read_tree
 from tree.small_trees import write_tree

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from progress.test_record import BUILD, WHOLE
+from torchwheel.cli.status import component_of_step, render_page, seconds_of_steps
 from torchwheel.progress.build_record import TimedStep
-from torchwheel.progress.page import component_of_step, render_page, seconds_of_steps
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
 RECORD = replace(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt import adopt, undo
-from unit.adopt.test_adopting import contents, root
+from torchwheel.cli.adopt import adopt, undo
+from unit.cli.test_adopting import contents, root
 
 __all__ = ["root"]
 
@@ -20,7 +20,7 @@ __all__ = ["root"]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from torchwheel.adopt import adopt
+from torchwheel.cli.adopt import adopt
 def killed_at(step, call):
     def counted(*arguments, **options):
         steps.append(call)
