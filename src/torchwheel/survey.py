@@ -13,9 +13,8 @@ from typing import Any
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import find_compilers
-from torchwheel.host.described import described_host, parse_platform
-from torchwheel.host.installer_settings import version_choices
-from torchwheel.host.machine import Host
+from torchwheel.host.installer import version_choices
+from torchwheel.host.machine import Host, described_host, parse_platform
 from torchwheel.host.this import (
     asked_cache_folder,
     cache_folder,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from torchwheel.preflight.all_checks import CHECKS
+from torchwheel.preflight.report import CHECKS
 from torchwheel.reporting.messages import read_messages
 from unit.test_messages import ROOT, raise_sites
 

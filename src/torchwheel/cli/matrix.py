@@ -17,9 +17,13 @@ from torchwheel.cli.request import (
 )
 from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
-from torchwheel.host.described import described_host, described_python, parse_platform
-from torchwheel.host.machine import is_free_threaded
-from torchwheel.host.this import this_python
+from torchwheel.host.machine import (
+    described_host,
+    described_python,
+    is_free_threaded,
+    parse_platform,
+    this_python,
+)
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import print_document, show, terminal_width, wrap
 from torchwheel.settings import load_settings

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.host.described import described_python
+from torchwheel.host.machine import described_python
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET

@@ -15,7 +15,7 @@ from torchwheel.host.this import this_host
 from torchwheel.index.catalogue import Machine, SiteWheel, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.preflight.facts import is_l4t
-from torchwheel.preflight.probing import ask_driver as ask_driver
+from torchwheel.preflight.this_machine import ask_driver as ask_driver
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import join_items

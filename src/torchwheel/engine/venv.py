@@ -25,8 +25,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
-from torchwheel.host.installer_settings import pip_variables, wants_hashes
+from torchwheel.host.installer import (
+    Installer,
+    find_installer,
+    installing_variables,
+    pip_variables,
+    read_installer,
+    wants_hashes,
+)
 from torchwheel.host.this import (
     base_interpreter,
     environment_folder,

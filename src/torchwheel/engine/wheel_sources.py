@@ -17,9 +17,9 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_own, last_official_build, official_build
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.probing import ask_driver, ask_together
 from torchwheel.preflight.registry import Context, target_gpus
 from torchwheel.preflight.report import run_preflight
+from torchwheel.preflight.this_machine import ask_driver, ask_together
 from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey

@@ -29,7 +29,7 @@ from torchwheel.host.machine import Compiler
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.plan.defines import switched_off
 from torchwheel.plan.request_checks import shared_cache
-from torchwheel.preflight.probing import Question, ask_together
+from torchwheel.preflight.this_machine import Question, ask_together
 from torchwheel.reporting.errors import TorchwheelError, error
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds

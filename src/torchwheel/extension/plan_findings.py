@@ -11,7 +11,7 @@ from torchwheel.host.machine import Compiler, is_free_threaded
 from torchwheel.plan.request_checks import secrets_in_flags
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks.build_environment import skipped_checks
-from torchwheel.preflight.checks.toolkit import nvcc_answering
+from torchwheel.preflight.checks.cuda import nvcc_answering
 from torchwheel.preflight.registry import Answer, Violation, read_rules
 from torchwheel.proof.stable_abi import stable_abi_problems
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning

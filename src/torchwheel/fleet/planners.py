@@ -14,8 +14,7 @@ from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_k
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Compiler, Host, is_free_threaded
+from torchwheel.host.machine import Compiler, Host, described_host, is_free_threaded
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts

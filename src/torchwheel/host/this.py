@@ -16,13 +16,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
-from packaging.markers import default_environment
-from packaging.tags import platform_tags, sys_tags
+from packaging.tags import platform_tags
 from platformdirs import PlatformDirs
 
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.jobs import usable_cores, usable_memory
-from torchwheel.host.machine import Host, Python
+from torchwheel.host.machine import Host, this_interpreter, this_python
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import atomic_write, short_digest
 from torchwheel.system.paths import exists, is_dir
@@ -139,31 +138,9 @@ def with_home_and_path(environment: Mapping[str, str]) -> dict[str, str]:
     return {**complete, "HOME": os.path.join(cache, "home"), "TORCHWHEEL_CACHE_DIR": cache}  # noqa: PTH118
 
 
-def this_interpreter() -> str:
-    """The path of this interpreter, by one fixed name, because the commands of one environment use several."""
-    usual = Path(sys.executable).with_name("python3")
-    with suppress(OSError):
-        if usual.samefile(sys.executable):
-            return str(usual)
-    return sys.executable
-
-
 def base_interpreter() -> str:
     """The interpreter that this environment was created from; this one outside environments."""
     return getattr(sys, "_base_executable", None) or sys.executable
-
-
-def this_python() -> Python:
-    # The first tag is the most specific one, which a wheel built here has.
-    markers, tag = default_environment(), next(sys_tags())
-    return Python(
-        executable=this_interpreter(),
-        version=markers["python_full_version"],
-        implementation=markers["implementation_name"],
-        implementation_version=markers["implementation_version"],
-        interpreter_tag=tag.interpreter,
-        abi_tag=tag.abi,
-    )
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:

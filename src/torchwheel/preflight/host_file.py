@@ -10,8 +10,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Compiler, Host, is_free_threaded
+from torchwheel.host.machine import Compiler, Host, described_host, is_free_threaded
 from torchwheel.host.this import without_folder
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.reporting.errors import Problem, TorchwheelError

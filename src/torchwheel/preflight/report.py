@@ -6,8 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.all_checks import CHECKS
+from torchwheel.preflight.checks import (  # noqa: F401 - importing them registers their checks
+    build_environment,
+    components,
+    cuda,
+    host_compiler,
+    machine,
+    published,
+)
 from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.registry import (
+    CHECKS as CHECKS,
+)
 from torchwheel.preflight.registry import (
     CUDA_RELEASE,
     Context,

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+import socket
+import sysconfig
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compilers import ask_version
-from torchwheel.host.installer_settings import has_another_index
-from torchwheel.host.machine import Compiler, Host
-from torchwheel.host.programs import SECONDS_TO_ANSWER, ask_program
+from torchwheel.host.installer import has_another_index
+from torchwheel.host.machine import Compiler, CompilerKind, Host
+from torchwheel.host.programs import (
+    SECONDS_TO_ANSWER,
+    VERSION,
+    NoAnswer,
+    ask_program,
+    find_in_answer,
+    find_program,
+)
 from torchwheel.host.this import cache_folder, import_folders, this_host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight import probing
 from torchwheel.preflight.facts import (
     CUDA_COMPILERS,
     CUDA_HOST_COMPILERS,
@@ -33,10 +45,13 @@ from torchwheel.preflight.facts import (
 from torchwheel.reporting.masking import is_secret_name, mask_value
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import exists, find_below
+from torchwheel.system.paths import exists, find_below, is_dir, is_file
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
+from torchwheel.versions import installed_versions
+
+Question = Callable[[], Any]
 
 _TOOLS = ("cmake", "ninja", "git")
 # The packages that releases of PyTorch import during a build: their pyproject.toml and requirements-build.txt.
@@ -46,22 +61,28 @@ IMPORTED_PACKAGES = (
 )  # fmt: skip
 _DRIVER, _GPUS, _ONLINE = "driver", "gpus", "network"
 _ENOUGH = 1 << 16
+_OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
+_DRIVER_FILE = Path("/proc/driver/nvidia/version")
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+_PUBLIC_HOST = "github.com"
+_SECONDS_TO_RESOLVE = 3.0
+"""Without a network a resolver may try for half a minute."""
 
 
 def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> HostFacts:
     """Describe this machine for a planned build, or for any: then with all of its toolkits."""
     host = plan.host if plan else this_host(environment)
     toolkits = _chosen_toolkit(plan) if plan else tuple(discover_toolkits(environment))
-    others = probing.other_compilers(environment)
+    others = other_compilers(environment)
     questions = _list_questions(environment, (*host.compilers, *others), toolkits, plan)
-    answers, unanswered = probing.ask_together(questions)
+    answers, unanswered = ask_together(questions)
 
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
         return tuple(replace(c, version=answers.get(c.path, c.version)) for c in compilers)
 
     folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
     folders = sorted(map(str, {folder, cache_folder(environment)}))
-    obstacles = {path: probing.find_obstacle(Path(path)) for path in folders}
+    obstacles = {path: find_obstacle(Path(path)) for path in folders}
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
         host=replace(host, compilers=with_versions(host.compilers)),
@@ -76,10 +97,10 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
             import_folders(plan.folders.environment) if plan else (),
         ),
         tools={name: answers[name] for name in _TOOLS if name in answers},
-        python_headers=probing.python_headers(),
-        packages=probing.installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
+        python_headers=python_headers(),
+        packages=installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
-        free_disk_bytes=probing.free_disk(folder),
+        free_disk_bytes=free_disk(folder),
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
         own_index=has_another_index(environment),
@@ -99,11 +120,11 @@ def _list_questions(
     compilers: Iterable[Compiler],
     toolkits: Iterable[Toolkit],
     plan: Plan | None,
-) -> dict[str, probing.Question]:
-    questions: dict[str, probing.Question] = {
+) -> dict[str, Question]:
+    questions: dict[str, Question] = {
         _GPUS: partial(detect_gpus, environment, SECONDS_TO_ANSWER),
-        _DRIVER: partial(probing.ask_driver, environment),
-        **{name: partial(probing.ask_tool, name, environment) for name in _TOOLS},
+        _DRIVER: partial(ask_driver, environment),
+        **{name: partial(ask_tool, name, environment) for name in _TOOLS},
     }
     if plan is not None:
         named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
@@ -112,7 +133,7 @@ def _list_questions(
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
-        questions[_ONLINE] = partial(probing.is_online, environment)
+        questions[_ONLINE] = partial(is_online, environment)
     return questions
 
 
@@ -216,3 +237,121 @@ def _read_header_version(header: Path, macros: Iterable[str]) -> Installed | Non
     found = [re.search(rf"#define\s+{macro}\s+[^\d\n]*(\d[\d.]*)", text) for macro in macros]
     numbers = [match[1] for match in found if match]
     return Installed(".".join(numbers), str(header)) if len(numbers) == len(found) else None
+
+
+def ask_together(
+    questions: Mapping[str, Question], seconds: float = SECONDS_TO_ANSWER + 1
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Ask all questions at once; return the answers, and why the others failed: timeout (``seconds``) or an exception.
+
+    A question that does not end runs on in a daemon thread, which does not keep the process alive.
+    """
+    answers: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+
+    def ask(name: str, question: Question) -> None:
+        try:
+            answers[name] = question()
+        except Exception as error:
+            # A question that fails leaves the fact unknown.
+            reasons[name] = str(error) or type(error).__name__
+
+    threads = [Thread(target=ask, args=item, daemon=True) for item in questions.items()]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    # A copy, because a late thread may still write into the original.
+    found = dict(answers)
+    late = f"it took longer than {seconds:g} seconds"
+    return found, {name: reasons.get(name, late) for name in questions if name not in found}
+
+
+def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
+    path = find_program(name, environment.get("PATH", ""))
+    return (
+        NOT_INSTALLED
+        if path is None
+        else Installed(find_in_answer(VERSION, ask_program([path, "--version"]))[0], path)
+    )
+
+
+def ask_driver(environment: Mapping[str, str]) -> str:
+    """Return the version of NVIDIA's driver from the kernel's file on Linux, else from nvidia-smi; empty for none."""
+    try:
+        match = VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
+    except OSError:
+        match = None
+    if match:
+        return match[0]
+    program = find_program("nvidia-smi", environment.get("PATH", ""))
+    if program is None:
+        return ""
+    match = VERSION.search(
+        ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
+    )
+    return match[0] if match else ""
+
+
+def is_online(environment: Mapping[str, str]) -> bool | None:
+    """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
+    if any(environment.get(name) for name in _PROXIES):
+        return None
+    answers, unanswered = ask_together({"host": _can_resolve}, _SECONDS_TO_RESOLVE)
+    if unanswered:
+        raise NoAnswer(f"{_PUBLIC_HOST} was not resolved within {_SECONDS_TO_RESOLVE:g} seconds")
+    return bool(answers["host"])
+
+
+def _can_resolve() -> bool:
+    try:
+        return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
+    except OSError:
+        return False
+
+
+def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
+    """Versioned C++ compilers on ``PATH``, such as g++-13, newest first."""
+    found: dict[str, Compiler] = {}
+    for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
+        for path in find_below(Path(folder), "*"):
+            match = _OTHER_COMPILER.fullmatch(path.name)
+            # A shell would start the first one on PATH.
+            if match and path.name not in found:
+                kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
+                found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
+    return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
+
+
+def python_headers() -> bool:
+    return is_file(Path(sysconfig.get_path("include")) / "Python.h")
+
+
+def installed_packages(names: Iterable[str]) -> dict[str, str]:
+    installed = installed_versions()
+    return {name: installed.get(canonicalize_name(name), "") for name in names}
+
+
+def free_disk(folder: Path) -> int | None:
+    """Return the free bytes in an existing or future folder; None if unknown."""
+    existing = next((place for place in (folder, *folder.parents) if is_dir(place)), None)
+    try:
+        usage = shutil.disk_usage(existing) if existing else None
+    except OSError:
+        return None
+    return usage.free if usage and usage.total else None
+
+
+def find_obstacle(folder: Path) -> str:
+    """Describe why a folder, which need not exist, cannot be written to; empty if it can."""
+    existing = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), None)
+    if existing is None:
+        # A missing drive of Windows.
+        return f"there is no {folder.anchor}"
+    if not is_dir(existing):
+        return f"{existing} is not a folder"
+    # Both, because creating a file also requires the right to search its folder.
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"you have no write permission in {existing}"
+    return ""

@@ -21,8 +21,9 @@ from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
+from torchwheel.host.machine import this_python
 from torchwheel.host.programs import NoAnswer, find_program
-from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
+from torchwheel.host.this import base_interpreter, interpreter_in, site_packages
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
 from torchwheel.proof.loading import MODULE, installed_path, read_files
 from torchwheel.proof.outcome import Check, not_tried

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from torchwheel.host.described import parse_platform
+from torchwheel.host.machine import parse_platform
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import parse_numbers

@@ -12,7 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, check, clean_environment, make_tree, snapshot, torchwheel, wrapper
 from places import REPOSITORY
-from torchwheel.host.installer_settings import pip_settings
+from torchwheel.host.installer import pip_settings
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.host import installer
-from torchwheel.host.installer import find_installer, installing_variables
-from torchwheel.host.installer_settings import (
+from torchwheel.host.installer import (
+    find_installer,
     frontend_uv,
     has_another_index,
+    installing_variables,
     pip_variables,
     version_choices,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.plan.build_plan import Define, Variable, compute_fingerprint
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Generation, Tree

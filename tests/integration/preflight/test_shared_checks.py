@@ -132,7 +132,7 @@ def test_plan_doctor_and_build_agree(
     machine: Callable[[Path], Machine], id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is installed beside the tests is no matter.
-    monkeypatch.setattr("torchwheel.preflight.probing.installed_versions", dict)
+    monkeypatch.setattr("torchwheel.preflight.this_machine.installed_versions", dict)
     settings, environment = machine(tmp_path)
     request = BuildRequest(MINITORCH, {"target": "cpu", **settings}, environment)
     planned = run_preflight(make_plan(survey(request)), environment)

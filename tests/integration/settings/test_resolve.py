@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.settings import Settings, load_settings
 from unit.settings.test_resolve import PLACES, Values, values
 

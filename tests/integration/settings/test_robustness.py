@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchwheel.extension.options import read_extension_tables
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys

@@ -22,8 +22,7 @@ from torchwheel.extension.extension_plan import (
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import separate_architectures
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Compiler, Host
+from torchwheel.host.machine import Compiler, Host, described_host
 from torchwheel.reporting.errors import Finding, Severity
 from torchwheel.settings import Layer, load_settings
 from torchwheel.survey import BuildRequest

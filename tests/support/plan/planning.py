@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host
+from torchwheel.host.machine import Host, described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.reporting.errors import Finding

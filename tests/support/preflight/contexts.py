@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Compiler
+from torchwheel.host.machine import Compiler, described_host
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.preflight.registry import Context

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host
+from torchwheel.host.machine import Host, described_host
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigValue

@@ -12,7 +12,7 @@ from cli.running import Run
 from places import MINITORCH
 from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.host.programs import find_program
-from torchwheel.preflight import probing
+from torchwheel.preflight import this_machine
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit")
 
@@ -20,8 +20,8 @@ COMMIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit")
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The machine that runs the tests may have a driver that is too old for an official build."""
-    monkeypatch.setattr(probing, "_DRIVER_FILE", tmp_path / "no driver")
-    for module in (probing, detect):
+    monkeypatch.setattr(this_machine, "_DRIVER_FILE", tmp_path / "no driver")
+    for module in (this_machine, detect):
         monkeypatch.setattr(module, "find_program", _find_other_program)
 
 

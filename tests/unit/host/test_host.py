@@ -14,9 +14,20 @@ from packaging import tags
 from packaging.markers import Marker, default_environment
 
 from torchwheel.host import this
-from torchwheel.host.described import Platform, described_host, described_python, parse_platform
-from torchwheel.host.machine import Compiler, Host, Python, marker_environment, marker_holds
-from torchwheel.host.this import this_host, this_interpreter, this_python
+from torchwheel.host.machine import (
+    Compiler,
+    Host,
+    Platform,
+    Python,
+    described_host,
+    described_python,
+    marker_environment,
+    marker_holds,
+    parse_platform,
+    this_interpreter,
+    this_python,
+)
+from torchwheel.host.this import this_host
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 

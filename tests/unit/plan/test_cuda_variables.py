@@ -10,8 +10,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
 from said import said
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Compiler
+from torchwheel.host.machine import Compiler, described_host
 from torchwheel.plan.build_plan import Plan
 
 ROOT = "/opt/cuda toolkits/13.0"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, variables
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.plan.build_plan import Define
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Tree

@@ -13,7 +13,7 @@ import pytest
 
 from places import REPLAYS
 from plan.planning import GIB, Planner, ids, variables
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.read_toolkit import assumed_toolkit

@@ -16,7 +16,7 @@ import pytest
 
 from places import REPLAYS
 from plan.planning import GIB, Planner, ids, options, variables
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Tree
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plan.planning import GIB, LINUX, WINDOWS, Planner, toolkit, variables
-from torchwheel.host.described import described_host
 from torchwheel.host.jobs import Jobs
+from torchwheel.host.machine import described_host
 from torchwheel.plan.build_plan import BuildFolders, Plan
 from torchwheel.tree.source_tree import Tree
 

@@ -12,8 +12,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, toolkit
 from shipped_data import document_schema
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host
+from torchwheel.host.machine import Host, described_host
 from torchwheel.plan.output import decisions_document, plan_document
 from torchwheel.tree.source_tree import Tree
 

@@ -11,7 +11,7 @@ import pytest
 from places import REPOSITORY
 from plan.planning import Planner, finding, ids, options, rendered, variables
 from said import said
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.plan.request_checks import architecture_findings, shared_cache
 from torchwheel.reporting.errors import Problem, TorchwheelError, error, stop_on_errors
 from torchwheel.tree.source_tree import Tree

@@ -8,8 +8,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
 from said import said
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host
+from torchwheel.host.machine import Host, described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import CudaSupport

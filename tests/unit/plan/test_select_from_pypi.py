@@ -9,8 +9,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
 from said import said
-from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host
+from torchwheel.host.machine import Host, described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.errors import Severity
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit

@@ -14,10 +14,9 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.registry import Passed, Unknown, Violation, read_rules
-from torchwheel.preflight.report import check_plan
+from torchwheel.preflight.report import CHECKS, check_plan
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import read_messages
 

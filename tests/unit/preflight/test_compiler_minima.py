@@ -6,8 +6,8 @@ import pytest
 
 from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.registry import Passed, Violation, read_rules
+from torchwheel.preflight.report import CHECKS
 
 RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 

@@ -18,8 +18,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
-from torchwheel.preflight.probing import ask_together, find_obstacle
-from torchwheel.preflight.this_machine import find_libraries, read_facts
+from torchwheel.preflight.this_machine import ask_together, find_libraries, find_obstacle, read_facts
 from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.progress.build_record import Build, BuildRecord, TimedStep, write_build_record
 from torchwheel.survey import BuildRequest, survey

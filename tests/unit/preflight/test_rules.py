@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from test_messages import raise_sites
-from torchwheel.preflight.all_checks import CHECKS
 from torchwheel.preflight.registry import FOLDER, SUBJECTS, fixing_order, read_rules
+from torchwheel.preflight.report import CHECKS
 from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import header, put, small
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings

@@ -10,7 +10,7 @@ import pytest
 from plan.planning import toolkit
 from toolkit.site_packages import site_packages
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.described import described_host
+from torchwheel.host.machine import described_host
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings import Layer, load_settings
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
