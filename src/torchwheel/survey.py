@@ -34,7 +34,7 @@ from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import NAME_VARIABLE, TOOL, Project, named_source, read_project
-from torchwheel.system.frontend import ending_with_frontend
+from torchwheel.system.supervisor import ending_with_frontend
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates

@@ -17,14 +17,13 @@ from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.configuring import Configured, ConfigureWatch, Difference, of_tree
 from torchwheel.engine.hooks import TreeBackend, tree_backend
-from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.engine.session import Session, build_session, require_writable
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.store import wheel_key
-from torchwheel.engine.tree_wheel import finalize_wheel
+from torchwheel.engine.tree_wheel import finalize_wheel, of_another_build, refuse_to_replace
 from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS

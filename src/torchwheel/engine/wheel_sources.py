@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.fetch import candidate_wheels, fetch_wheel
-from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
-from torchwheel.engine.tree_wheel import expected_wheel
+from torchwheel.engine.ready_wheels import candidate_wheels, fetch_wheel
+from torchwheel.engine.tree_wheel import describe_difference, expected_wheel, refuse_to_replace
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan

@@ -133,8 +133,7 @@ def _unlock(descriptor: int) -> None:
 def record_session(leader: int) -> Iterator[None]:
     """Record a session at all held locks during the block."""
     records = [_record_of(lock) for lock in _HELD.get()]
-    started = start_time(leader)
-    if started is not None:
+    if (started := start_time(leader)) is not None:
         text = json.dumps({"leader": leader, "started": started, "machine": machine_id()})
         for record in records:
             # A full disk must not end a build, which the supervisor watches anyway.
@@ -162,16 +161,11 @@ def _record_of(lock: Path) -> Path:
 
 
 def _end_recorded(record: Path) -> None:
-    try:
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         said = json.loads(record.read_text(encoding="utf-8"))
         leader, started, where = int(said["leader"]), int(said["started"]), str(said["machine"])
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        leader = started = 0
-        where = ""
-    if where and where == machine_id() and is_session(leader, started):
-        print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
-        end_session(leader)
+        if where and where == machine_id() and is_session(leader, started):
+            print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
+            end_session(leader)
     with suppress(OSError):
         record.unlink(missing_ok=True)

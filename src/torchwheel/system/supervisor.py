@@ -1,9 +1,10 @@
-"""Supervise a long command: end it, with all processes that it started, when torchwheel ends.
+"""End processes together: a command with torchwheel, and torchwheel with the frontend that called its hook.
 
-Run as a script without torchwheel's package, so only the standard library is used. It leads a session. Its standard
-input is a pipe to which only torchwheel can write: the pipe closes with torchwheel, whatever ended it. A death signal
-(prctl's PR_SET_PDEATHSIG) would follow the thread that started the command, does not exist on macOS, and does not reach
-further child processes. Ninja runs every compiler in a separate process group, so the whole session is ended.
+As a script this supervises a long command: it leads a session, and ends all of it when torchwheel ends. It runs without
+torchwheel's package, so only the standard library is used. Its standard input is a pipe to which only torchwheel can
+write: the pipe closes with torchwheel, whatever ended it. A death signal (prctl's PR_SET_PDEATHSIG) would follow the
+thread that started the command, does not exist on macOS, and does not reach further child processes. Ninja runs every
+compiler in a separate process group, so the whole session is ended.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -28,6 +30,10 @@ SESSION = "_TORCHWHEEL_SESSION"
 
 _SECONDS_TO_DIE = 30.0
 _SECONDS_BETWEEN_LOOKS = 0.02
+_SECONDS_BETWEEN_LOOKS_AT_FRONTEND = 0.5
+_SYNCHRONIZE = 0x00100000
+"""The right to wait for a process. Source: https://learn.microsoft.com/windows/win32/procthread/process-security-and-access-rights"""
+_WAIT_OBJECT_0 = 0
 
 
 def start_time(pid: int) -> int | None:
@@ -38,10 +44,7 @@ def start_time(pid: int) -> int | None:
 
 def session_members(leader: int) -> list[int]:
     """The running processes of a session; none on systems without /proc."""
-    try:
-        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    except OSError:
-        return []
+    pids = [int(folder.name) for folder in Path("/proc").glob("[1-9]*")]
     return [
         pid
         for pid in pids
@@ -56,14 +59,8 @@ def is_session(leader: int, started: int) -> bool:
     """
     if (now := start_time(leader)) is not None:
         return now == started
-    return any(f"{SESSION}={started}" in _environment_of(pid) for pid in session_members(leader))
-
-
-def _environment_of(pid: int) -> list[str]:
-    try:
-        return Path("/proc", str(pid), "environ").read_text("utf-8", "replace").split("\0")
-    except OSError:
-        return []
+    mark = f"{SESSION}={started}"
+    return any(mark in _read_proc(pid, "environ").split("\0") for pid in session_members(leader))
 
 
 def end_session(leader: int) -> None:
@@ -74,34 +71,33 @@ def end_session(leader: int) -> None:
     """
     if sys.platform == "win32":
         return
-    asked = GRACE_SECONDS / 2
-    for number, seconds in (
-        (signal.SIGINT, asked),
-        (signal.SIGTERM, asked),
-        (signal.SIGKILL, _SECONDS_TO_DIE),
-    ):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         for pid in _other_members(leader):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+        seconds = _SECONDS_TO_DIE if number == signal.SIGKILL else GRACE_SECONDS / 2
         deadline = time.monotonic() + seconds
-        while _other_members(leader):
-            if time.monotonic() > deadline:
-                break
+        while time.monotonic() <= deadline:
+            if not _other_members(leader):
+                return
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-        else:
-            return
 
 
 def _other_members(leader: int) -> list[int]:
     return [pid for pid in session_members(leader) if pid != os.getpid()]
 
 
-def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third, the state; the second is a name that may contain anything."""
+def stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third, the state; empty without the file."""
+    # The second is a name that may contain anything.
+    return _read_proc(pid, "stat").rpartition(")")[2].split()
+
+
+def _read_proc(pid: int, name: str) -> str:
     try:
-        return Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return Path("/proc", str(pid), name).read_text("utf-8", "replace")
     except OSError:
-        return None
+        return ""
 
 
 def _main(command: list[str]) -> None:
@@ -166,6 +162,61 @@ def _die_of(number: int) -> None:
     with suppress(OSError, ValueError):
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+
+
+@contextmanager
+def ending_with_frontend() -> Iterator[None]:
+    """During the block, end this process like after SIGTERM when its parent ends: it is to stop hours of compiling.
+
+    A terminal's Ctrl-C reaches every process, but a signal to the frontend reaches only that. PR_SET_PDEATHSIG signals
+    the end of the thread that started this process, and uv ends that thread long before the build.
+    """
+    done = threading.Event()
+    watch = _watch_handle if sys.platform == "win32" else _watch_number
+    threading.Thread(target=watch, args=(os.getppid(), done), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _watch_number(parent: int, done: threading.Event) -> None:
+    """Watch the parent's id: an orphan gets another parent at once."""
+    while not done.wait(_SECONDS_BETWEEN_LOOKS_AT_FRONTEND):
+        if os.getppid() != parent:
+            _say_ending()
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+
+
+def _watch_handle(parent: int, done: threading.Event) -> None:
+    """Windows never changes the parent's id; an open handle keeps it from being reused."""
+    if sys.platform == "win32":
+        import ctypes  # of Windows alone
+
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = ctypes.c_void_p(kernel.OpenProcess(_SYNCHRONIZE, False, parent))
+        while handle and not done.is_set():
+            if (
+                kernel.WaitForSingleObject(handle, round(_SECONDS_BETWEEN_LOOKS_AT_FRONTEND * 1000))
+                == _WAIT_OBJECT_0
+            ):
+                _say_ending()
+                # Job objects end the child processes.
+                os._exit(128 + signal.SIGTERM)
+        kernel.CloseHandle(handle)
+
+
+def _say_ending() -> None:
+    # The frontend's end of the pipe may be closed.
+    try:
+        print(
+            "torchwheel: the frontend has ended, and so does this build; the next run goes on from there",
+            flush=True,
+        )
+    except (OSError, ValueError):
+        return
 
 
 if __name__ == "__main__":

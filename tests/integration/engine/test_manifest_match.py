@@ -18,9 +18,8 @@ import pytest
 from engine.test_wheel_sources import built, git, released, request, tree
 from torchwheel.cli.adopt import adopt
 from torchwheel.engine.build import build_wheel, configure
-from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.tree_wheel import describe_provenance
+from torchwheel.engine.tree_wheel import describe_difference, describe_provenance, refuse_to_replace
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.index import remote
 from torchwheel.plan.build_plan import Plan

@@ -201,7 +201,7 @@ FRONTEND = """
 import subprocess, sys
 subprocess.run([sys.executable, "-c", *sys.argv[1:]])
 """
-HOOK = "from torchwheel.system.frontend import ending_with_frontend\n" + PARENT.replace(
+HOOK = "from torchwheel.system.supervisor import ending_with_frontend\n" + PARENT.replace(
     "with file_lock", "with ending_with_frontend(), file_lock"
 )
 

@@ -17,7 +17,7 @@ import pytest
 
 from index.web import serving
 from places import MINITORCH
-from torchwheel.engine import fetch, store
+from torchwheel.engine import ready_wheels, store
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.build_plan import Plan
@@ -299,7 +299,7 @@ def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> N
     assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
     plan = make_plan(survey(request(tree)))
     with pytest.raises(TorchwheelError):
-        fetch.fetch_wheel(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+        ready_wheels.fetch_wheel(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
     assert list(tmp_path.glob(".torchwheel-get.*")) == []
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 from plan.planning import WINDOWS, Planner, variables
-from torchwheel.engine.manifest_match import is_of_plan
-from torchwheel.engine.tree_wheel import describe_provenance
+from torchwheel.engine.tree_wheel import describe_provenance, is_of_plan
 from torchwheel.plan.output import ONLY_HOW, decisions_document
 from torchwheel.reporting.errors import Problem, error, note, warning
 from torchwheel.settings.known_keys import all_keys
