@@ -74,8 +74,6 @@ _SAID_BEFORE = (*NEEDLESS_BUILD, "prerelease-version")
 
 @dataclass(frozen=True)
 class Built:
-    """A finished wheel."""
-
     plan: Plan
     findings: tuple[Finding, ...]
     wheel: Path
@@ -94,10 +92,9 @@ def build_wheel(
     metadata_directory: Path | None = None,
     kind: str = "wheel",
 ) -> Built:
-    """Build the wheel, verify it against its plan, and put it into ``wheel_directory``.
+    """Build the wheel, verify it against its plan, and put it into ``wheel_directory`` when it is complete.
 
     Args:
-        wheel_directory: where to put the wheel, under its final name only when it is complete.
         metadata_directory: the result of an earlier ``prepare_metadata``, which the wheel's metadata must equal.
     """
     began, editable = time.monotonic(), kind == "editable"
@@ -215,7 +212,7 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
 
     Returns:
         The plan, whose build directory is ready for ``cmake --build``, the report of its checks, and the options for
-        which CMake has another value, if that check is skipped.
+            which CMake has another value, if that check is skipped.
     """
     plan, report = preflight_request(request)
     _announce_build(plan, report)
@@ -287,10 +284,6 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
 
 
 def _announce_build(plan: Plan, report: Report) -> None:
-    """Print what is built where, with the findings.
-
-    These are: an untried combination, a needless build, warnings, and skipped errors.
-    """
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")

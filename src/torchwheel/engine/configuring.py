@@ -44,11 +44,7 @@ _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]
 
 @dataclass(frozen=True)
 class Difference:
-    """An option whose value in CMake differs from the requested one.
-
-    Attributes:
-        effective: CMake's value, or None if CMake does not have the option.
-    """
+    """An option whose ``effective`` value in CMake, None without one, differs from the requested one."""
 
     define: Define
     effective: str | None
@@ -57,8 +53,7 @@ class Difference:
 def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
     """Return the entries of a CMakeCache.txt by name.
 
-    Args:
-        internal: also those of type INTERNAL: CMake's own, and dependent options whose condition is not fulfilled.
+    Type INTERNAL: CMake's own, and dependent options whose condition is not fulfilled.
     """
     entries: dict[str, str] = {}
     # Not splitlines(), which would also split at characters that may be part of a value.
@@ -76,9 +71,7 @@ def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
 def read_cmake_values(path: Path) -> dict[str, str]:
     """Read the final values of options, which CMake wrote through torchwheel's file; undefined ones are empty.
 
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not complete.
+    Raises OSError, and ValueError for an incomplete file.
     """
     # CMake escapes quotes and backslashes only.
     values = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"), strict=False)
@@ -138,7 +131,7 @@ class Configuring:
 
     Attributes:
         root: a folder on the same disk, with the record of the last run.
-        source: the source folder, with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
+        source: the folder with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
         asked: a text that changes with the request; with the time if the request cannot be determined.
         defines: the requested options, whose values CMake must have.
         values: the file into which CMake writes the final values of options, if it does.
@@ -183,9 +176,6 @@ class Configuring:
         setup.py does not run CMake again with an existing cache, and with scikit-build-core an old value wins if the
         tree reads an environment variable only for an undefined option. A build directory in the user's own tree is
         shared by all targets, so an option of an earlier target would persist.
-
-        Returns:
-            Whether one was removed.
         """
         if not is_file(self.cache):
             return False
@@ -210,11 +200,7 @@ class Configuring:
         return find_differences(self.defines, self.read_values()) if self.defines else ()
 
     def check_values(self) -> tuple[Finding, ...]:
-        """Check CMake's values against the request right after configuring, not after hours.
-
-        Returns:
-            The skipped differences.
-        """
+        """Check CMake's values right after configuring, not after hours; returns the skipped differences."""
         found = tuple(error(_took_other(one, self.values or self.cache)) for one in self.find_unproved())
         stop_on_errors(found, self.skip_check)
         return found
@@ -237,7 +223,7 @@ class Configuring:
         atomic_write(self.root / STATE, json.dumps(state, indent=0, sort_keys=True))
 
     def _read_files(self) -> dict[str, str | None]:
-        """Return the files that CMake read, except generated ones, with their content digests."""
+        """The files that CMake read, except generated ones, with their content digests."""
         build = self.build.resolve()
         paths = {(self.build / path).resolve() for path in configure_inputs(self.build)}
         read = (path for path in paths if build not in path.parents and not is_dir(path))
@@ -245,7 +231,7 @@ class Configuring:
         return {str(path): _content_digest(path) for path in (*read, *others)}
 
     def last_found(self) -> dict[str, str]:
-        """Return the results of the last finished run of the same request; empty if CMake files have changed since."""
+        """The results of the last finished run of the same request; empty if CMake files have changed since."""
         state = read_state(self.root / STATE)
         found = state.get("found")
         source = self.source.resolve()
@@ -278,14 +264,14 @@ def names_files(arguments: Iterable[object]) -> bool:
 
 
 def cmake_arguments(plan: Plan) -> list[str]:
-    """Return CMake's arguments for a plan's tree, from its settings and its own pyproject.toml."""
+    """CMake's arguments for a plan's tree, from its settings and its own pyproject.toml."""
     own = get_subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
     arguments = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
     return [str(word) for value in arguments for word in argument_words(value or [])]
 
 
 def of_tree(plan: Plan) -> Configuring:
-    """Describe the CMake project of a plan's tree; its folder belongs to the plan's request."""
+    """The CMake project of a plan's tree; its folder belongs to the plan's request."""
     folders = plan.folders
     return Configuring(
         folders.root,
@@ -316,12 +302,7 @@ class Configured(Exception):
 
 
 class ConfigureWatch:
-    """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
-
-    Args:
-        check: another check after configuring than that of the values; it returns the skipped findings.
-        stop_after: raise :exc:`Configured` after successful configuring.
-    """
+    """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`."""
 
     def __init__(
         self,
@@ -340,7 +321,7 @@ class ConfigureWatch:
 
         Raises:
             TorchwheelError: CMake used another value than requested, or lost a feature that it found before.
-            Configured: see ``stop_after``.
+            Configured: configuring succeeded, and the run is to stop after it.
         """
         match = _CONFIGURED.search(line)
         # A tree may run other CMake projects.

@@ -53,8 +53,7 @@ def build_failure(
 ) -> Problem:
     """Return a failed build in ninja's ``folder`` as a problem: a full disk, or its cause and how to repeat its step.
 
-    Args:
-        show: changes the texts, but not the command that repeats the step.
+    ``show`` changes the texts, but not the command that repeats the step; ``scripts`` may have ninja besides ``PATH``.
     """
     if full := full_disk(failure.log.parent, failure.log, f"{what}, and the disk is full"):
         return full
@@ -64,11 +63,6 @@ def build_failure(
 
 
 def _with_repetition(problem: Problem, failure: ProcessFailed, folder: Path, scripts: str) -> Problem:
-    """Add the command that repeats the first failed step, if it was one of ninja's.
-
-    Args:
-        scripts: a folder of programs that may contain ninja, in addition to ``PATH``.
-    """
     with failure.log.open("rb") as stream:
         stream.seek(failure.start)
         lines = (logged_line(line) for line in stream)
@@ -99,11 +93,7 @@ def _stage_pattern(plan: Plan) -> str:
 
 
 def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 0) -> Problem:
-    """Return a failed build as a problem, with the cause if the log shows a known one, else its first errors.
-
-    Args:
-        start: the offset of the failed command's output in the log, in bytes.
-    """
+    """Return a failed build as a problem, with the cause if the log shows a known one, else its first errors."""
     diagnosis, before = diagnose_log(log, start)
     if diagnosis.cause is not None and diagnosis.explains:
         return Problem.of(
@@ -120,8 +110,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
 def last_lines(log: Path, start: int, first: str = "") -> str:
     """Return the last lines of a failed command's output as a reason, without empty ones and torchwheel's own.
 
-    Args:
-        first: how the first line to quote begins, if there is one: pip explains a conflict after it in many lines.
+    ``first`` begins the first line to quote, if there is one: pip explains a conflict after it in many lines.
     """
     with log.open("rb") as stream:
         begin = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
@@ -150,11 +139,7 @@ def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
 
 
 def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
-    """Report a full disk of a build, which may cause any failure; None if there is space.
-
-    Args:
-        folder: the build's folder, which need not exist yet.
-    """
+    """Report a full disk of a build, whose folder need not exist yet; None if there is space."""
     usage = shutil.disk_usage(folder if exists(folder) else folder.parent)
     if usage.free >= _FULL_BYTES or not usage.total:
         return None

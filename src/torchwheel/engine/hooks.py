@@ -37,11 +37,7 @@ _HOOK_VARIABLES = frozenset(
 
 @dataclass(frozen=True)
 class TreeBackend:
-    """The tree's own backend, ready to be called.
-
-    Attributes:
-        folder: their working folder: the build's source, or the user's tree for hooks that write nothing.
-    """
+    """The tree's own backend, ready to be called in ``folder``: in the user's tree only if nothing is written there."""
 
     plan: Plan
     environment: Mapping[str, str]
@@ -50,13 +46,10 @@ class TreeBackend:
     def call(
         self, hook: str, *arguments: Any, watch: LineWatcher | None = None, follow: Follow | None = None
     ) -> Any:
-        """Call one hook and return what it returned.
-
-        Args:
-            follow: see :func:`torchwheel.engine.process.run_streaming`.
+        """Call one hook and return what it returned; after a failure the log is read for the cause.
 
         Raises:
-            TorchwheelError: the hook failed; its output is in the log, which is read for the cause.
+            TorchwheelError: the hook failed.
             pyproject_hooks.HookMissing: the backend has no such hook.
         """
         plan = self.plan
@@ -106,7 +99,6 @@ def call_hook(
     Args:
         backend: its object path, then the folders of the tree to import it from, if it is not installed.
         stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
-        environment: its whole environment, without the variables of the hook that runs here.
 
     Raises:
         ProcessFailed: the hook failed.
@@ -213,12 +205,9 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: str) -> str:
-    """Prepare the metadata of a ``kind`` (``wheel`` or ``editable``) with the tree's own backend, without a build.
+    """Prepare a wheel's or editable's metadata with the tree's own backend, without a build or a CUDA toolkit.
 
-    No CUDA toolkit is installed for that.
-
-    Returns:
-        The name of the ``.dist-info`` folder.
+    Returns the name of the ``.dist-info`` folder.
     """
     plan = checked_plan(request)
     with _hook_folder(plan, request.environment) as folder:
@@ -240,11 +229,7 @@ def _hook_folder(plan: Plan, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _hooks_write(tree: Tree) -> bool:
-    """Whether a hook that does not build writes into the tree.
-
-    setup.py writes its egg-info; scikit-build-core writes the files of ``[[tool.scikit-build.generate]]`` with
-    ``location = "source"``.
-    """
+    """Whether a hook that does not build writes into the tree: egg-info, or files that scikit-build-core generates."""
     if tree.generation is Generation.SETUP_PY:
         return True
     generated = backend_settings(read_pyproject(tree.root)).get("generate", [])

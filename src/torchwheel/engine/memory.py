@@ -30,10 +30,8 @@ _MIB = 1 << 20
 def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
     """Run a build; if it runs out of memory, repeat it with half of the jobs, down to one.
 
-    A killed program shows a lack of memory only if the kernel's count of such kills has grown.
-
-    Args:
-        build: called with the number of jobs; its error has the failed process as its cause.
+    A killed program shows a lack of memory only if the kernel's count of such kills has grown. The error of ``build``
+    has the failed process as its cause.
     """
     left = jobs
     while True:
@@ -61,10 +59,7 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
 
 
 def _memory_evidence(failure: BaseException | None, kills: int | None) -> str:
-    """Describe the evidence that a process failed for lack of memory; empty if there is none.
-
-    ``kills`` is the kernel's count before the process started.
-    """
+    """Describe the evidence that a process failed for lack of memory; ``kills`` is the kernel's count before it."""
     if not isinstance(failure, ProcessFailed):
         return ""
     cause = diagnose_log(failure.log, failure.start)[0].cause
@@ -79,10 +74,7 @@ def _memory_evidence(failure: BaseException | None, kills: int | None) -> str:
 
 
 def write_launcher(script: Path) -> tuple[str, ...]:
-    """Write the launcher into a build's folder; returns the command to put before compilers.
-
-    It uses the system's interpreter because an environment's may not exist in the next build.
-    """
+    """Write the launcher into a build's folder; returns the command to put before compilers."""
     write_if_changed(script, Path(__file__).with_name("memory_launcher.py").read_text(encoding="utf-8"))
     # Python 3.10 names it after the environment's interpreter.
     python = os.path.realpath(base_interpreter())
@@ -90,11 +82,7 @@ def write_launcher(script: Path) -> tuple[str, ...]:
 
 
 def allow_memory(plan: Plan, jobs: int) -> None:
-    """Write the launcher's settings: the memory of all compilers, and of each, as measured or usual for its kind.
-
-    Args:
-        jobs: the number of jobs; with fewer than planned, the total is smaller.
-    """
+    """Write the launcher's settings: the memory of all compilers, and of each, as measured or usual for its kind."""
     settings = plan.folders.launcher.with_suffix(".json")
     if plan.jobs.budget is None:
         settings.unlink(missing_ok=True)

@@ -58,8 +58,7 @@ class LauncherSettings(NamedTuple):
 class Turn:
     """One command's share of the memory, as locks, so that a killed command leaves nothing behind.
 
-    Attributes:
-        wanted: tokens to hold while the command runs; 0 to neither wait nor be stopped.
+    ``wanted``: tokens to hold while the command runs.
     """
 
     def __init__(self, settings: LauncherSettings, command: list[str]) -> None:
@@ -75,10 +74,7 @@ class Turn:
         self._held: dict[int, int] = {}
 
     def take(self) -> None:
-        """Wait for the tokens, and until that memory is free or no other command holds any.
-
-        Waiting commands queue, so that the largest gets its turn.
-        """
+        """Wait in a queue for the tokens, and until that memory is free or no other command holds any."""
         self._folder.mkdir(parents=True, exist_ok=True)
         queue = self._open_token("queue")
         fcntl.flock(queue, fcntl.LOCK_EX)
@@ -233,7 +229,7 @@ def _run_command(command: list[str], turn: Turn | None) -> int:
 
 
 def _was_stopped(pid: int, turn: Turn) -> bool:
-    """Watch a command; returns whether it was stopped for lack of memory. If not, it ended or cannot be watched."""
+    """Watch a command until it ends, is stopped for lack of memory, or cannot be watched."""
     # Kernels before 5.3 have no process descriptors.
     with suppress(OSError, ValueError, AssertionError):
         process = os.pidfd_open(pid)

@@ -64,10 +64,7 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
 def _left_behind(plan: Plan, began: int) -> set[str]:
     """Find files in this run's install folders that are not sources and come only from earlier runs.
 
-    CMake lists its installed files at the end; files of a killed run are recognised by their time.
-
-    Args:
-        began: files unknown to CMake and ninja count if unchanged since then; nanoseconds since 1970.
+    Those of a killed run, in no list of CMake's, are unchanged since ``began``, in nanoseconds since 1970.
     """
     source, installed = plan.folders.source, _paths_inside(plan, _install_list(plan))
     folders = {"/".join(name.split("/")[:2]) for name in installed if name.count("/") > 1}
@@ -91,10 +88,7 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
 
 
 def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
-    """Find packed files of the user's own tree that git ignores and no build created, so that no commit has them.
-
-    Files that setup.py generates are recognised by name, or were written in this run.
-    """
+    """Find packed files of the user's own tree that git ignores and no build created, so that no commit has them."""
     source = plan.folders.source
     if plan.folders.staged or not packs_the_tree(plan) or not is_checkout(source):
         return ()
@@ -116,10 +110,11 @@ def packs_the_tree(plan: Plan) -> bool:
 
 
 def drop_packaging_leftovers(build: Path) -> None:
-    """Remove setuptools' copies of earlier packaging from its ``build`` folder.
+    """Remove setuptools' copies of earlier packaging, which it packs, even incomplete ones, if newer than their
+    sources.
 
-    setuptools would pack an incomplete copy because it is newer than its source. ``lib`` is CMake's folder of linked
-    libraries; setuptools' own has the platform in its name if there is an extension.
+    ``lib`` is CMake's folder of linked libraries; setuptools' own has the platform in its name if there is an
+    extension.
     """
     for pattern in ("lib.*", "bdist.*"):
         for folder in build.glob(pattern):
@@ -128,12 +123,9 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove the files that builds installed into a setup.py tree, unless its sources are unchanged.
+    """Remove the files that builds installed into a setup.py tree, unless its ``sources`` are unchanged.
 
     Otherwise a header deleted since, or a library that is no longer built, would be packed.
-
-    Args:
-        sources: the tree's own files, relative to the build's source; a stage is up to date.
     """
     if not packs_the_tree(plan):
         return
@@ -148,10 +140,7 @@ def has_packed(plan: Plan) -> bool:
 
 
 def staged_sources(plan: Plan) -> str:
-    """Return a digest of the staged sources.
-
-    It does not include the copies' times, because PyTorch's setup.py rewrites LICENSE in the stage with equal content.
-    """
+    """A digest of the staged sources, without the copies' times: setup.py rewrites LICENSE there with equal content."""
     sources = {name: marks[:MARKS_OF_SOURCE] for name, marks in read_state(plan.folders.stage_state).items()}
     return hash_facts(sources)
 
@@ -183,7 +172,7 @@ def check_packed(plan: Plan, wheel: Path) -> Iterator[Problem]:
 
 
 def _paths_inside(plan: Plan, lines: Iterable[str]) -> set[str]:
-    """Return the installed files that are in the build's source folder, relative to it."""
+    """Return the files that are in the build's source folder, relative to it."""
     source = plan.folders.source.resolve()
     paths = (Path(os.path.normpath(line)) for line in lines)
     return {path.relative_to(source).as_posix() for path in paths if source in path.parents}
@@ -194,7 +183,6 @@ def _ninja_outputs(plan: Plan) -> Iterator[str]:
 
 
 def _install_list(plan: Plan) -> list[str]:
-    """Read the installed files from the list that CMake writes at the end; empty without it."""
     return _read_lines(plan.folders.build / _INSTALLED)
 
 

@@ -38,8 +38,6 @@ class NotStarted(Exception):
 
 
 class ProcessFailed(Exception):
-    """A process ended with a failure."""
-
     def __init__(self, command: tuple[str, ...], code: int, log: Path, start: int = 0) -> None:
         super().__init__(f"{command[0]} ended with status {code}; its output is in {log}")
         self.command = command
@@ -79,10 +77,8 @@ def start_process(
     """Run a command; it is ended with its child processes when the block or this process ends.
 
     If it fails or is killed, its child processes are ended as well. Its output is one stream, the process's ``stdout``;
-    if the supervisor cannot start the command, it reports that there and exits with 127.
-
-    Raises:
-        NotStarted: the supervisor, or on Windows the command itself, cannot be started.
+    if the supervisor cannot start the command, it reports that there and exits with 127. If not even that starts,
+    NotStarted is raised.
     """
     windows = sys.platform == "win32"
     # Isolated, because the environment is the build's: its PYTHONPATH must not change the supervisor's imports.
@@ -119,7 +115,7 @@ def start_process(
 
 @contextmanager
 def _time_limit(process: subprocess.Popen[bytes], limit: float | None) -> Iterator[None]:
-    """End a process that takes longer; its output ends, and its status shows the signal."""
+    """End a process that takes longer; its status shows the signal."""
     timer = threading.Timer(limit or 0.0, terminate, [process])
     timer.daemon = True
     if limit is not None:
@@ -147,9 +143,8 @@ def run_streaming(
         log: the file to append the output to, undecoded, with the UTC time before each line, and secrets masked.
         watch: called with each decoded line; an exception from it ends the process and is raised.
         show: converts a line for the screen; the log has it unchanged.
-        follow: a context manager around the run, given the session leader's process id; it yields the function that
-            shows lines instead of :func:`torchwheel.reporting.terminal.forward`.
-        limit: seconds after which the command is ended; None for never.
+        follow: given the session leader's process id, it yields what shows lines instead of :func:`forward`.
+        limit: seconds after which the command is ended.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.

@@ -1,4 +1,4 @@
-"""Get a wheel for this machine without a source tree: from sites, or an official one."""
+"""Wheels that exist: at places that the user names, also for this machine, and in the official index, by pip."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
 
 @dataclass(frozen=True)
 class ReadyWheel:
-    """A wheel that was chosen for a machine.
-
-    Attributes:
-        reasons: why this one, after why the places before it were passed over.
-    """
+    """A wheel that was chosen for a machine; the reasons also say why the places before it were passed over."""
 
     reasons: tuple[str, ...]
     gpus: tuple[NamedGpu, ...]
@@ -50,8 +46,7 @@ def choose_ready(
 ) -> ReadyWheel:
     """Ask the places in their order for a wheel that runs here.
 
-    Args:
-        target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
+    ``target`` is GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
     """
     gpus = _find_gpus(target, environment)
     machine = _describe_machine(gpus, environment)
@@ -160,7 +155,6 @@ def candidate_wheels(plan: Plan, places: Iterable[Path | str]) -> Iterator[Path]
 
 
 def _of_site(plan: Plan, place: str) -> Iterator[Path]:
-    """The wheel of a site that has the name, in torchwheel's cache."""
     try:
         if (listed := read_site(place)) is None:
             raise refusal("not-a-site", origin=place)
@@ -183,8 +177,7 @@ def fetch_wheel(
 ) -> Path:
     """Download a wheel with pip, without its dependencies.
 
-    Args:
-        check: raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
+    ``check`` raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = cache / _LOG

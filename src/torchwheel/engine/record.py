@@ -58,11 +58,8 @@ class BuildInputs:
 
 
 class _Input(NamedTuple):
-    """An input file.
-
-    Attributes:
-        time: time of its content, and ``changed`` of its inode if the system has that; nanoseconds since 1970.
-        content: a mark of its content; empty if there is no such file.
+    """An input; ``time``, and ``changed`` of its inode, in nanoseconds since 1970; without ``content`` there is
+    none.
     """
 
     size: int
@@ -81,8 +78,7 @@ class _Graph:
     Attributes:
         paths: the inputs, as ninja's files or the commands name them.
         made: outputs, each with the indices of its inputs.
-        unwatched: the inputs that ninja does not compare, although they may be in a folder where it does.
-        directed: those of them that directives name.
+        unwatched: the inputs that ninja does not compare; ``directed`` are those of them that directives name.
         generators: the outputs of the project's own commands, each with its command and the files that this names.
     """
 
@@ -93,7 +89,7 @@ class _Graph:
     generators: Mapping[str, tuple[str, Collection[str]]]
 
     def generators_that_name(self, variables: Collection[str]) -> set[str]:
-        """Return the outputs of the project's own commands that name one of the variables, also in a script."""
+        """The outputs of the project's own commands that name one of the variables, also in a script."""
 
         @cache
         def names_one(file: str) -> bool:
@@ -107,9 +103,9 @@ class _Graph:
         }
 
     def read_inputs(self, inputs: BuildInputs) -> Iterator[tuple[int, str, os.stat_result | None]]:
-        """Yield the inputs to compare: index, file and status, None if a file that was looked for does not exist.
+        """Yield the unwatched inputs, and those outside of the build's folders, also through links.
 
-        These are the unwatched ones, and those outside of the build's folders, also through links.
+        With index, file and status, None if a file that was looked for does not exist.
         """
         outputs = {output for output, _ in self.made}
         real = cache(os.path.realpath)
@@ -128,8 +124,7 @@ class _Graph:
 def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
     """Invalidate outputs whose inputs changed without looking newer, before ninja runs in the block.
 
-    Yields:
-        Variables for the build: ccache's direct mode does not notice that a header appears.
+    Yields variables for the build: ccache's direct mode does not notice that a header appears.
     """
     folder = inputs.folder
     began, state = time.time_ns(), folder / STATE
@@ -198,7 +193,7 @@ def _is_older(file: str, status: os.stat_result | None, began: int, unwatched: b
 
 
 def recorded_contents(folder: Path) -> dict[str, str] | None:
-    """Return the recorded inputs of a build folder with a mark of their content; None without a record."""
+    """The recorded inputs of a build folder with a mark of their content; None without a record."""
     inputs, variables, *_ = _read_state(folder / STATE)
     return None if variables is None else {path: one.content for path, one in inputs.items()}
 
@@ -261,8 +256,7 @@ def _absolute(folder: Path, path: str) -> str:
 def _invalidate_outdated(folder: Path, graph: _Graph, replaced: dict[int, tuple[int, float]]) -> set[int]:
     """Invalidate outputs that look newer than an input changed after their step started; returns these inputs.
 
-    Args:
-        replaced: the time, and the latest time of change, of inputs that may have changed.
+    ``replaced`` has the time, and the latest time of change, of inputs that may have changed.
     """
     if not replaced:
         return set()
@@ -294,7 +288,7 @@ def _invalidate_outdated(folder: Path, graph: _Graph, replaced: dict[int, tuple[
 
 
 def _describe_input(file: str, status: os.stat_result | None, before: _Input | None) -> _Input:
-    """Return the state of a file; it is read only if it has changed."""
+    """The state of a file; it is read only if it has changed."""
     if status is None:
         return _ABSENT
     now = _Input(status.st_size, status.st_mtime_ns, inode_time(status))
@@ -308,7 +302,7 @@ def _describe_input(file: str, status: os.stat_result | None, before: _Input | N
 
 
 def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, str], bool]:
-    """Read the inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
+    """The inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
     try:
         state: Any = read_state(file)
         inputs = {path: _Input(*one) for path, one in state["inputs"].items()}

@@ -66,10 +66,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
 
 
 def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the folders of PYTHONPATH except the frontend's, with a digest of the modules in them.
-
-    Of a package only its name counts, not its content.
-    """
+    """Yield the folders of PYTHONPATH except the frontend's, with a digest of the names and modules in them."""
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
     own = [folder for folder in folders if folder and not is_of_isolated(folder)]
     for number, folder in enumerate(own):
@@ -86,11 +83,7 @@ def _module_mark(path: Path) -> str:
 
 
 def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:
-    """Whether no build can depend on an environment variable.
-
-    Args:
-        named: the result of :func:`names_in_scripts` for the project.
-    """
+    """Whether no build can depend on an environment variable; the project's :func:`names_in_scripts` are ``named``."""
     return bool(_irrelevant(False).fullmatch(name)) or (
         name not in named and bool(_irrelevant(True).fullmatch(name))
     )
@@ -107,8 +100,7 @@ def _irrelevant(unless_named: bool) -> re.Pattern[str]:
 def names_in_scripts(folder: Path, files: Iterable[str]) -> frozenset[str]:
     """Return the names of variables in a project's CMake files and scripts that count only there.
 
-    Args:
-        files: the project's files, relative to it; hidden folders, such as those of CI services, do not count.
+    Its ``files`` are relative; those in hidden folders, such as of CI services, do not count.
     """
     scripts = (file for file in files if _SCRIPT.fullmatch(file))
     texts = (read_beginning(folder / file, _MAX_SCRIPT, "surrogateescape") for file in scripts)
@@ -133,8 +125,7 @@ def _names_in_tree(plan: Plan) -> Collection[str]:
 def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     """Return a digest of the state of the folders in which CMake searches for libraries, packages and programs.
 
-    A folder's time changes when a file is added or removed, so installing or removing a package changes the digest; so
-    does an unrelated package in the same folder, which only costs a run of CMake.
+    A folder's time changes when a file is added or removed; an unrelated package only costs a run of CMake.
     """
     times: dict[str, int] = {}
     for folder in _searched_folders(plan, environment):
@@ -146,7 +137,7 @@ def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
 
 
 def _searched_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the folders that CMake searches, as far as known without running it; some may not exist."""
+    """The folders that CMake searches, as far as known without running it; some may not exist."""
     # The frontend's own environment has a new path at each run.
     path = environment.get("PATH", "").split(os.pathsep)
     programs = [folder for folder in path if folder and not is_of_isolated(folder)]

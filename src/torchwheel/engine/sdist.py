@@ -60,16 +60,10 @@ _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
-    """Write the source distribution.
+    """Write the source distribution under its final name when it is complete; returns its file name.
 
     Its name and version are the wheel's, because frontends refuse a wheel whose name or version differs from its sdist,
     and it records the settings behind them. Without a target there is no wheel to match, and the version has no label.
-
-    Args:
-        sdist_directory: where to put the archive, under its final name only when it is complete.
-
-    Returns:
-        The archive's file name.
     """
     inputs = survey(request)
     settings = inputs.settings
@@ -125,7 +119,7 @@ def _sdist_patterns(settings: Settings, own: Mapping[str, Any], name: str) -> li
 
 
 def _pkg_info(tree: Tree, version: str) -> bytes:
-    """Return the sdist's metadata: what the tree's ``[project]`` states; the rest is known once the wheel is built.
+    """The sdist's metadata: what the tree's ``[project]`` states; the rest is known once the wheel is built.
 
     Source: https://packaging.python.org/specifications/core-metadata/#dynamic
     """
@@ -145,7 +139,7 @@ def _pkg_info(tree: Tree, version: str) -> bytes:
 
 
 def _metadata_lines(value: object) -> list[str]:
-    """Return a text, or a list of texts, of one line each; empty for anything else, such as a license's table."""
+    """A text, or a list of texts, of one line each; empty for anything else, such as a license's table."""
     values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return [one for one in values if isinstance(one, str) and one.splitlines() == [one]]
 
@@ -201,7 +195,6 @@ class _Archive:
 
 @contextmanager
 def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Archive]:
-    """Open an archive to write, which gets its name when it is complete."""
     epoch = epoch if moment is None else int(moment.timestamp())
     final.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(final)
@@ -218,15 +211,11 @@ def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[
 def rewrite_sdist(
     built: Path, folder: Path, version: str, files: Mapping[str, bytes], environment: Mapping[str, str]
 ) -> str:
-    """Copy an sdist that a backend has built, with another version.
+    """Copy an sdist that a backend has built into ``folder``, with another version; returns the copy's file name.
 
     Args:
         built: the sdist; its folder has the same name.
-        folder: where to put the copy, under its final name only when it is complete.
         files: files to add or replace at its top: name -> content.
-
-    Returns:
-        The copy's file name.
     """
     old = built.name.removesuffix(".tar.gz")
     name = f"{old.rpartition('-')[0]}-{version}"

@@ -38,11 +38,7 @@ def require_writable(folder: Path) -> None:
 def held_folder(
     folder: Path, source: Path, cache: Path, lock: Path, *, in_place: bool = False
 ) -> Iterator[None]:
-    """Hold the folder of a build of ``source``; another build in it waits.
-
-    Args:
-        in_place: whether the build writes into the source, which is locked, too.
-    """
+    """Hold the folder of a build of ``source``, and the source itself if built ``in_place``; another build waits."""
 
     def wait() -> None:
         say(f"waiting for another build of {source} to end")
@@ -59,11 +55,7 @@ def held_folder(
 
 @dataclass(frozen=True)
 class Session:
-    """A running build.
-
-    Attributes:
-        more: variables with which the compiler cache notices what ninja cannot.
-    """
+    """A running build; ``more`` are variables with which the compiler cache notices what ninja cannot."""
 
     follower: Follower
     compiler_cache: CompilerCache
@@ -84,10 +76,7 @@ class Session:
 def build_session(
     build: Build, inputs: BuildInputs, cache: Path, compiler_cache: CompilerCache
 ) -> Iterator[Session]:
-    """Follow a build in a held folder, whose outputs with changed inputs are invalidated first.
-
-    Its record, beside its log, says that it failed if the block does.
-    """
+    """Follow a build in a held folder, whose outputs with changed inputs are invalidated first."""
     record = Path(build.log).with_name(RECORD)
     with (
         invalidate_unseen_changes(inputs) as more,

@@ -169,13 +169,9 @@ def prepare_cmake_run(plan: Plan) -> None:
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
-    """Update the source files of ``source`` in ``stage``; build outputs there are kept.
+    """Update the source files in ``stage``, next to build outputs; returns those changed there, and copied again.
 
-    Args:
-        state_file: records the state of every file and its copy. Without it, ``stage`` must be empty.
-
-    Returns:
-        The files that were changed in the stage meanwhile, and were copied again.
+    ``state_file`` has the state of every file and its copy. Without it, ``stage`` must be empty.
     """
     known = read_state(state_file)
     sources = source_files(source)
@@ -221,10 +217,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
 
 
 def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str]) -> None:
-    """Remove staged folders that were removed from the tree, with the build outputs in them.
-
-    Otherwise CMake's ``if(EXISTS)`` and ``file(GLOB)`` would still find them; needed outputs are built again.
-    """
+    """Remove the staged folders, with outputs, that the tree no longer has: CMake's ``if(EXISTS)`` would find them."""
     # Outermost first, because a folder is removed with those in it.
     for folder in sorted({folder for file in removed for folder in _folders_above(file)}):
         staged = stage / folder
@@ -234,9 +227,9 @@ def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str])
 
 
 def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Collection[str]) -> None:
-    """Remove the repositories of staged submodules that no longer exist, and empty folders.
+    """Remove the repositories of staged submodules that no longer exist; not clones by the build itself.
 
-    Otherwise git would report the submodule's last commit there. Clones by the build itself are kept.
+    Otherwise git would report the submodule's last commit there.
     """
     # Innermost first, because only an empty folder can be removed.
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
@@ -266,10 +259,7 @@ def _state_mark(status: os.stat_result) -> list[int]:
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
-    """Make git in the stage and its submodules use the tree's own checkouts.
-
-    Without its own ``.git`` a staged submodule would count as a part of PyTorch.
-    """
+    """Make git in the stage use the tree's own checkouts; else a staged submodule would be a part of PyTorch."""
     for checkout in checkouts:
         if checkout:
             _borrow_git(tree / checkout, stage / checkout)
@@ -283,8 +273,7 @@ def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
 def _borrow_git(checkout: Path, staged: Path) -> None:
     """Create a repository for a staged submodule that borrows the checkout's objects.
 
-    A link is not enough: a submodule's repository names the user's tree as its work tree, so a checkout by the build in
-    the stage would happen there.
+    With a link, a checkout by the build in the stage would happen in the user's tree, which the repository names.
     """
     files = ("index", "packed-refs", "shallow")
     paths = [argument for name in ("objects", *files) for argument in ("--git-path", name)]
@@ -306,8 +295,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
 class _Copier:
     """Copies files of a tree into a stage, sharing blocks if the file system supports that.
 
-    Args:
-        first: whether nothing was built there yet.
+    ``first``: nothing was built there yet.
     """
 
     def __init__(self, source: Path, stage: Path, *, first: bool) -> None:
@@ -364,7 +352,7 @@ class _Copier:
         return os.path.relpath(real.relative_to(self._root), Path(relative).parent)
 
     def place_copy(self, relative: str, status: os.stat_result) -> None:
-        """Copy a file or link into the stage, replacing whatever is there; parent folders are created."""
+        """Copy a file or link into the stage, replacing whatever is there."""
         source, target = self._source / relative, self._stage / relative
         if is_dir(target) and not target.is_symlink():
             remove_tree(target)

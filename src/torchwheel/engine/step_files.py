@@ -45,11 +45,7 @@ _LINKED = re.compile(r"--dependency-file[=,](.+)")
 
 
 class CommandFiles:
-    """Finds the files that commands name.
-
-    Args:
-        environment: with the ``PATH`` of programs, and flags that compilers read themselves.
-    """
+    """Finds the files that commands name, with ``environment``'s PATH and the flags that compilers read themselves."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], system: str) -> None:
         self._folder, self._system = folder, system
@@ -61,7 +57,7 @@ class CommandFiles:
         self._known: dict[str, frozenset[str]] = {}
 
     def of_step(self, step: NinjaStep) -> set[str]:
-        """Return the absolute paths of a step's programs and flag files, and what its linker listed."""
+        """The absolute paths of a step's programs and flag files, and what its linker listed."""
         if step.command not in self._known:
             # Steps of one target differ only in their inputs and outputs.
             self._known[step.command] = frozenset(self._of_command(step.command))
@@ -136,14 +132,11 @@ def _read_depfile(file: Path, folder: Path) -> Iterator[str]:
 def named_by_directives(
     folder: Path, sources: Path, paths: Iterable[str], environment: Mapping[str, str]
 ) -> Mapping[str, set[str]]:
-    """Return the files that sources may embed or look for, by the source's path.
+    """Return the files that source files below ``sources`` may embed or look for, by the source's path in ninja's
+    files.
 
     A name is searched for like in the compiler: from ninja's folder, in the folders of headers, and beside the source;
     every candidate is returned, existing or not.
-
-    Args:
-        sources: the folder of the sources; other files are not searched.
-        paths: the inputs in ninja's files.
     """
     paths = list(paths)
     names = _names_in_sources(folder, sources, paths)

@@ -37,7 +37,7 @@ _BUILT_IN = "built-in.txt"
 
 
 def lookup(cache: Path, key: str | None, name: str) -> Path | None:
-    """Return the wheel that is stored under a key; None if there is none, or if it is damaged."""
+    """The wheel that is stored under a key; None if there is none, or if it is damaged."""
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
         return None
@@ -54,14 +54,7 @@ def lookup(cache: Path, key: str | None, name: str) -> Path | None:
 
 
 def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
-    """Move a finished wheel into the store, replacing the one with the same name from the same build folder.
-
-    Args:
-        wheel: the wheel, on the file system of the cache folder.
-
-    Returns:
-        The stored wheel.
-    """
+    """Move a finished wheel into the store; it replaces the one with its name from the same build folder."""
     entry = cache / WHEELS / key
     entry.mkdir(parents=True, exist_ok=True)
     content = file_sha256(wheel).hex()
@@ -80,7 +73,7 @@ def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
 
 
 def find_by_name(cache: Path, name: str) -> Iterator[Path]:
-    """Yield the stored wheels with a file name, in no order; they may have other sources or options."""
+    """The stored wheels with a file name, in no order; they may have other sources or options."""
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         if is_file(wheel := complete.with_name(name)):
             yield wheel
@@ -91,15 +84,8 @@ def wheel_key(
 ) -> str | None:
     """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
-    It covers the staged sources, the plan with every setting, the environment, the packages of the build environment,
-    the content of each file outside the stage that CMake read, the record of what the steps read, ninja's commands,
-    and the folders that CMake searches. Those records are up to date before a build and after a successful one.
-
-    Args:
-        variables: the digest of those that the build may depend on.
-
-    Returns:
-        The key; None if nothing was built there yet, or the last build did not succeed.
+    Its parts' records are up to date before a build and after a successful one; else it is None, as before the first.
+    ``variables`` is the digest of those that the build may depend on.
     """
     folders = plan.folders
     if packs_the_tree(plan) and not has_packed(plan):
@@ -131,6 +117,6 @@ def wheel_key(
 
 
 def _installed_packages(environment: Path | None) -> list[str]:
-    """List the packages that the tree's own backend can import: from its environment, else from this process's."""
+    """The packages that the tree's own backend can import: from its environment, else from this process's."""
     path = [str(folder) for folder in import_folders(environment)]
     return sorted(f"{name} {version}" for name, version in installed_versions(path).items())

@@ -1,4 +1,4 @@
-"""Finalize a tree's wheel: verify it against its plan, and add the plan's part of its build manifest."""
+"""A tree's wheel and its manifest: verified against the plan, and compared with a later one."""
 
 from __future__ import annotations
 
@@ -90,9 +90,8 @@ def describe_provenance(
 ) -> dict[str, Any]:
     """Return the manifest's plan part, see ``manifest.schema.json``.
 
-    It may have paths of this machine, from settings, options or findings, such as ``cuda-path`` and
-    ``Python_EXECUTABLE``; finalizing replaces the home folder by ``~``, and in a reproducible wheel those of
-    :func:`named_folders` by their names.
+    It may have paths of this machine, from settings, options or findings, such as ``cuda-path``; finalizing replaces
+    the home folder by ``~``, and in a reproducible wheel those of :func:`named_folders` by their names.
     """
     effective = of_tree(plan).read_values()
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
@@ -176,10 +175,7 @@ def _read_toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_compilers(plan: Plan) -> dict[str, str]:
-    """Read CMake's identification of each compiler from the files beside its cache.
-
-    Source: CMakeFiles/<cmake version>/CMake<LANG>Compiler.cmake of every CMake since 2.8.10.
-    """
+    """CMake's identification of each compiler, from the files beside its cache: so in every CMake since 2.8.10."""
 
     found = {}
     for language in ("C", "CXX", "CUDA"):
@@ -273,14 +269,13 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
 
 
 def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
-    """Refuse to replace a wheel of another build; returns the skipped findings."""
     found = of_another_build(plan, wheel)
     stop_on_errors(found, plan.settings.skip_check)
     return found
 
 
 def of_another_build(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
-    """Return the error that ``wheel`` exists and is from another build; empty if it may be replaced."""
+    """The error that ``wheel`` exists and is from another build; empty if it may be replaced."""
     return tuple(map(error, replaced_build(wheel, partial(_made_by_another, plan))))
 
 
@@ -300,7 +295,7 @@ def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
 
 
 def _requested_part(plan: Plan) -> dict[str, Any]:
-    """Return the plan's request in the form of a manifest, with folders replaced like there."""
+    """The plan's request in the form of a manifest, with folders replaced like there."""
     options = mask_document(
         {"requested": recorded_options(plan, {define.name: define.value for define in plan.defines})}
     )
@@ -322,10 +317,7 @@ def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
-    """Options, variables and CMake's arguments that change the result.
-
-    Of a path only its presence counts, and the last name of a requested compiler.
-    """
+    """Options, variables and CMake's arguments that change the result; of a path its presence, or a compiler's name."""
     asked = changing_settings(made)
     found = {key: one for key, one in asked.items() if key == "cmake-args" or key.startswith("env.")}
     requested = made.get("options", {}).get("requested", {})

@@ -2,8 +2,7 @@
 
 A frontend's isolated environment has a new path at every run. scikit-build-core discards its CMake cache when its own
 path changes (``.skbuild-info.json``), and include paths into the environment change, so nearly everything is compiled
-again. torchwheel therefore installs the requirements of the tree's backend into its own environment, named by the
-requirements and the interpreter.
+again. torchwheel's own is named by the requirements and the interpreter.
 
 An environment is never changed once it is ready, because another build may run in it. Further requirements of a hook
 are installed into a separate folder that precedes it on the search paths, as in pip's own isolated builds.
@@ -58,11 +57,7 @@ _NOT_MADE = "the environment for the tree's build requirements could not be made
 
 @dataclass(frozen=True)
 class Installing:
-    """The context of an installation.
-
-    Attributes:
-        environment: variables for pip; those that point into another environment are dropped.
-    """
+    """For whom an installation is, and pip's variables; those that point into another environment are dropped."""
 
     source: Path
     environment: Mapping[str, str]
@@ -71,10 +66,7 @@ class Installing:
 def install_toolkit_packages(
     cache: Path, release: str, requires: tuple[str, ...], abi_tag: str, installing: Installing
 ) -> None:
-    """Install PyPI's packages of a CUDA release into a managed environment.
-
-    It is a separate one: two releases cannot share an environment, and a tree's requirements are not needed.
-    """
+    """Install a CUDA release's packages into an environment of their own; two releases cannot share one."""
     say(f"installing CUDA {release} from PyPI")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     folder = environment_folder(cache, requires, abi_tag)
@@ -82,10 +74,7 @@ def install_toolkit_packages(
 
 
 def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, installing: Installing) -> None:
-    """Create the environment unless it exists and is intact.
-
-    It has only the requirements, without ensurepip's pip, which is as old as the Python.
-    """
+    """Create the environment unless it exists and is intact, without ensurepip's pip, which is as old as the Python."""
     _require_sound(requires)
     with _unless_ready(folder, folder, requires, installing.source) as needed:
         if needed:
@@ -95,13 +84,9 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, insta
 
 
 def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
-    """Install further requirements beside an environment; returns the folders to put in front of its search paths.
+    """Install further requirements beside the ready environment ``base``, which is not changed.
 
-    Args:
-        base: the environment, which is ready and not changed.
-
-    Returns:
-        PYTHONPATH and PATH; empty if the environment already meets them all.
+    Returns the folders to put in front of PYTHONPATH and PATH; empty if the environment already meets them all.
     """
     _require_sound(more)
     if not unmet_requirements(more, [str(site_packages(base))]):
@@ -167,8 +152,7 @@ def _packages_of(folder: Path, base: Path) -> list[str]:
 def _find_damage(folder: Path, base: Path, now: int) -> str:
     """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes.
 
-    Files with a time in the future, from a wrong clock, would look newer than their outputs; they get the time ``now``
-    (nanoseconds since 1970).
+    Files with a time in the future, from a wrong clock, would look newer than their outputs, and get the time ``now``.
     """
     packages, has_interpreter = site_packages(folder), folder == base
     try:

@@ -42,11 +42,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class ChosenSource:
-    """The chosen source of a wheel, with the reasons.
-
-    Attributes:
-        stops: whether a check would stop the build; the reasons name it.
-    """
+    """The chosen source of a wheel, with the reasons; ``stops`` if a check would stop the build, as the reasons say."""
 
     way: Way
     plan: Plan
@@ -57,11 +53,7 @@ class ChosenSource:
 
 
 def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSource:
-    """Search the wheel store, the folders and sites, and the official index; otherwise choose a build.
-
-    Args:
-        folders: folders and addresses of sites that may contain an existing wheel; the wheel store comes first.
-    """
+    """Search the wheel store, the folders and sites, and the official index; otherwise choose a build."""
     plan = make_plan(survey(request))
     # The wheel store is used before a build's own checks.
     private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
@@ -129,11 +121,7 @@ def _refuse_to_replace_own(wheel: Path) -> None:
 
 
 def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
-    """Copy an existing wheel of a plan into a folder; the copy is verified before it gets its name.
-
-    Returns:
-        Why it was not copied; empty if it was.
-    """
+    """Copy a wheel of a plan into a folder, verified before it gets its name; returns why it was not copied, or ""."""
     target = folder / wheel.name
     try:
         # Verify the copy, because the original may be replaced meanwhile, and a network may truncate it.

@@ -34,11 +34,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @contextmanager
 def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """Yield a path to write to, which is renamed to ``path`` when the block ends without error.
-
-    It is ``temporary``, which must be on the same file system, else a hidden name in the same folder. After an error it
-    is removed, and an existing file is unchanged.
-    """
+    """Yield ``temporary``, else a hidden path beside ``path``, to be renamed to that if the block succeeds."""
     temporary = temporary or _hidden_name(path)
     try:
         yield temporary
@@ -90,10 +86,7 @@ def entries_below(
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield everything below a folder with its relative path, with ``/``; links are not followed.
 
-    Not as Path objects, which would take most of the time: PyTorch's tree has 25,000 files.
-
-    Args:
-        passed_over: whether to skip an entry with its content.
+    Not as Path objects: PyTorch's tree has 25,000 files. An entry that is ``passed_over`` is so with its content.
     """
     pending = [""]
     while pending:
@@ -110,10 +103,7 @@ def entries_below(
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``, with a hidden name, for content to be renamed to ``path``.
-
-    It is deleted at the end of the block.
-    """
+    """Yield a temporary folder beside ``path``, with a hidden name, for content to be renamed to ``path``."""
     remove_leftovers(path)
     folder = _hidden_name(path)
     folder.mkdir()
@@ -166,11 +156,7 @@ def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "re
 
 
 def inode_time(status: os.stat_result) -> int:
-    """Return the time when a file's inode was last changed, in nanoseconds since 1970, which cannot be set.
-
-    Returns:
-        The time; 0 on Windows, where it is the time of creation.
-    """
+    """The time of an inode's last change, which cannot be set, in nanoseconds since 1970; 0 on Windows, without one."""
     return 0 if sys.platform == "win32" else status.st_ctime_ns
 
 
@@ -188,10 +174,7 @@ def file_sha256(path: Path) -> bytes:
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, creating its folder.
-
-    Text is encoded as UTF-8, and surrogate escapes from paths become their original bytes.
-    """
+    """Write a file atomically, creating its folder; text as UTF-8, with surrogate escapes as their original bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as part:
         part.write_bytes(_encode(content) if isinstance(content, str) else content)
@@ -212,10 +195,7 @@ def _encode(text: str) -> bytes:
 
 
 def write_if_changed(path: Path, content: str | bytes) -> None:
-    """Write a file unless it has this content; then it keeps its time, so that nothing is rebuilt.
-
-    A time in the future is reset, because ninja would rebuild its outputs in every build.
-    """
+    """Write a file unless it has this content; then it keeps its time, so that nothing is rebuilt."""
     data = _encode(content) if isinstance(content, str) else content
     if not is_file(path) or path.stat().st_mtime > time.time() or path.read_bytes() != data:
         atomic_write(path, data)

@@ -26,13 +26,7 @@ _HELD: ContextVar[tuple[Path, ...]] = ContextVar("_HELD", default=())
 
 @contextmanager
 def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock of a file, which is created with its folder and kept.
-
-    Processes left by a killed last holder are ended first.
-
-    Args:
-        when_taken: called once before waiting for another holder.
-    """
+    """Hold the lock of a file, which is kept; first end what a killed holder left running."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not with filelock: it treats EACCES, which file systems without locks may return, as another holder, and waits;
     # without flock it uses a lock that a killed process leaves behind (filelock 4.2, _unix.py).
@@ -58,10 +52,7 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
 
 @contextmanager
 def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Iterator[None]:
-    """Lock a user's own folder, in which builds write, with a lock in torchwheel's cache.
-
-    A second lock in the folder itself, if possible, keeps out builds with another cache.
-    """
+    """Lock a user's own folder, in which builds write: in torchwheel's cache, and in itself for other caches."""
     with file_lock(lock, when_taken), ExitStack() as held:
         with suppress(TorchwheelError, OSError):
             held.enter_context(file_lock(folder / "build" / "torchwheel.lock", when_taken))

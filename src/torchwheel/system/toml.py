@@ -65,8 +65,7 @@ def shipped_toml(path: Path) -> dict[str, Any]:
 def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
     """Read a TOML file; a byte order mark is ignored, except in a pyproject.toml, which other tools read too.
 
-    Args:
-        max_bytes: the largest file to read, for untrusted files; None for any size.
+    ``max_bytes`` is for untrusted files.
     """
     try:
         with open_file(path) as stream:
