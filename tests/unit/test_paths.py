@@ -19,7 +19,7 @@ NOT_PATHS = {"entry", "info"}
 LISTING = {"glob", "rglob", "iterdir", "scandir", "listdir"}
 OWN = {
     "cli/schema.py", "diagnosis/failures.py", "engine/cache.py", "engine/configuring.py", "engine/ready_wheels.py",
-    "engine/store.py", "engine/tree_wheel.py", "engine/venv.py", "extension/cmake/configure.py",
+    "engine/tree_wheel.py", "engine/venv.py", "extension/cmake/configure.py",
     "extension/extension_build.py", "progress/build_record.py", "reporting/messages.py", "system/files.py",
     "system/paths.py", "toolkit/pypi.py", "verification/trial.py", "wheel/inspection.py",
 }  # fmt: skip

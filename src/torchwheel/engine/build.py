@@ -12,18 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from torchwheel.engine import store
-from torchwheel.engine.cache import note_user
+from torchwheel.engine.cache import find_stored, note_user, store_wheel
 from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.configuring import Configured, ConfigureWatch, Difference, of_tree
+from torchwheel.engine.configuring import Configured, Difference, of_tree
 from torchwheel.engine.hooks import TreeBackend, tree_backend
 from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.engine.session import Session, build_session, require_writable
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
-from torchwheel.engine.store import wheel_key
-from torchwheel.engine.tree_wheel import finalize_wheel, of_another_build, refuse_to_replace
+from torchwheel.engine.tree_wheel import finalize_wheel, of_another_build, refuse_to_replace, wheel_key
 from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
@@ -150,7 +148,7 @@ def _look_up(
 ) -> Path | None:
     """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
     with invalidate_unseen_changes(read):
-        stored = store.lookup(plan.folders.cache, key(), plan.wheel_name)
+        stored = find_stored(plan.folders.cache, key(), plan.wheel_name)
     if stored is None or prepared is None:
         return stored
     with open_wheel(stored) as archive:
@@ -164,7 +162,7 @@ def _put_into_store(plan: Plan, wheel: Path, key: str | None) -> Path:
     """Put a finished wheel into the wheel store; a failure is ignored, and the wheel stays in its folder."""
     if key is not None:
         with suppress(OSError):
-            return store.put(plan.folders.cache, key, wheel, plan.folders.root, plan.tree.root)
+            return store_wheel(plan.folders.cache, key, wheel, plan.folders.root, plan.tree.root)
     return wheel
 
 
@@ -230,7 +228,7 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
                     str(folder),
                     plan.inner_config_settings,
                     # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
-                    watch=ConfigureWatch(of_tree(plan), stop_after=True),
+                    watch=of_tree(plan).watch(stop_after=True),
                 )
         except Configured:
             return plan, report, of_tree(plan).find_unproved()
@@ -339,7 +337,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
                     str(folder),
                     plan.inner_config_settings,
                     str(prepared) if prepared is not None else None,
-                    watch=ConfigureWatch(of_tree(plan)),
+                    watch=of_tree(plan).watch(),
                     follow=session.follower.follow_session,
                 )
             )

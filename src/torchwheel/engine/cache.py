@@ -1,7 +1,8 @@
-"""The content of torchwheel's cache folder: size, last use and purpose of each entry, and its removal."""
+"""The content of torchwheel's cache folder: size, last use and removal of each entry, and finished wheels by their keys."""
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -12,19 +13,18 @@ from pathlib import Path
 
 from torchwheel.host.this import USED_FOR, temporary_folders
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.system.files import atomic_write, read_beginning, remove_tree, replace_path
+from torchwheel.system.files import atomic_write, file_sha256, read_beginning, remove_tree, replace_path
 from torchwheel.system.locks import free_lock, lock_beside
-from torchwheel.system.paths import exists, is_dir
+from torchwheel.system.paths import exists, is_dir, is_file
 
-WHEELS = "wheels"
-"""The wheel store's folder in the cache folder."""
+_WHEELS = "wheels"
 
 _KINDS = {
     "builds": "build",
     "extensions": "extension",
     "environments": "environment",
     "toolkits": "toolkit",
-    WHEELS: "wheel",
+    _WHEELS: "wheel",
 }
 _TEMPORARY = "temporary"
 """The kind of a killed build's temporary files that lie elsewhere, because of a blank in the cache's path."""
@@ -38,6 +38,13 @@ _KEPT_WITHOUT_SOURCE = timedelta(days=1)
 
 _BLOCK = 512
 """Bytes of a unit of ``st_blocks``. Source: stat(2)."""
+
+
+_DIGEST = "sha256.txt"
+"""Written last, so an entry without it is incomplete."""
+_BUILT_IN = "built-in.txt"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -216,3 +223,46 @@ def _disk_size(folder: Path, seen: set[tuple[int, int]]) -> int:
                 # Windows has no st_blocks.
                 total += getattr(status, "st_blocks", -(-status.st_size // _BLOCK)) * _BLOCK
     return total
+
+
+def find_stored(cache: Path, key: str | None, name: str) -> Path | None:
+    """The wheel that is stored under a key; None if there is none, or if it is damaged."""
+    if key is None:
+        _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
+        return None
+    entry = cache / _WHEELS / key
+    try:
+        expected = (entry / _DIGEST).read_text(encoding="ascii")
+        if file_sha256(entry / name).hex() == expected:
+            _log.info("wheel store: cache hit, %s", entry)
+            return entry / name
+        _log.info("wheel store: %s is damaged", entry)
+    except (OSError, ValueError):
+        _log.info("wheel store: cache miss, %s", entry)
+    return None
+
+
+def store_wheel(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
+    """Move a finished wheel into the store; it replaces the one with its name from the same build folder."""
+    entry = cache / _WHEELS / key
+    entry.mkdir(parents=True, exist_ok=True)
+    content = file_sha256(wheel).hex()
+    # Without it the entry is ignored.
+    (entry / _DIGEST).unlink(missing_ok=True)
+    replace_path(wheel, entry / wheel.name)
+    atomic_write(entry / _BUILT_IN, str(build))
+    record_use(entry, tree)
+    atomic_write(entry / _DIGEST, content)
+    for other in stored_wheels(cache, wheel.name):
+        with suppress(OSError):
+            built_in = read_beginning(other.with_name(_BUILT_IN), undecodable="surrogateescape")
+            if other.parent != entry and built_in == str(build):
+                remove_tree(other.parent)
+    return entry / wheel.name
+
+
+def stored_wheels(cache: Path, name: str) -> Iterator[Path]:
+    """The stored wheels with a file name, in no order; they may have other sources or options."""
+    for complete in (cache / _WHEELS).glob(f"*/{_DIGEST}"):
+        if is_file(wheel := complete.with_name(name)):
+            yield wheel

@@ -69,14 +69,9 @@ def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
 
 
 def read_cmake_values(path: Path) -> dict[str, str]:
-    """Read the final values of options, which CMake wrote through torchwheel's file; undefined ones are empty.
-
-    Raises OSError, and ValueError for an incomplete file.
-    """
+    """Read the final values of options, which CMake wrote through torchwheel's file; undefined ones are empty."""
     # CMake escapes quotes and backslashes only.
     values = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"), strict=False)
-    if not isinstance(values, dict):
-        raise ValueError(path)
     return {str(name): str(value) for name, value in values.items()}
 
 
@@ -125,6 +120,10 @@ _DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceed
 _NO_FEATURE = re.compile(r".*(?:VERSION|(?:_EXECUTABLE|_PROGRAM|_COMMAND|EXITCODE|-[A-Z]+)$)")
 
 
+class Configured(Exception):
+    """Configuring succeeded, and nothing else was requested."""
+
+
 @dataclass(frozen=True)
 class Configuring:
     """A CMake project and the request for it.
@@ -167,7 +166,7 @@ class Configuring:
             return cache
         try:
             return cache | read_cmake_values(self.values)
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):
             raise refusal("no-cmake-values", origin=self.values, log=self.log) from None
 
     def drop_stale_cache(self) -> bool:
@@ -232,16 +231,69 @@ class Configuring:
 
     def last_found(self) -> dict[str, str]:
         """The results of the last finished run of the same request; empty if CMake files have changed since."""
-        state = read_state(self.root / STATE)
-        found = state.get("found")
-        source = self.source.resolve()
-        if not isinstance(found, dict) or any(source in Path(path).parents for path in _changed_files(state)):
+        state, source = read_state(self.root / STATE), self.source.resolve()
+        found, changed = state.get("found"), _changed_files(state)
+        if state.get("asked") != self.asked or any(source in Path(path).parents for path in changed):
             return {}
-        return (
-            {str(name): str(value) for name, value in found.items()}
-            if state.get("asked") == self.asked
-            else {}
-        )
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+    def watch(self, *, stop_after: bool = False) -> Callable[[str], None]:
+        """Return a watcher of a run's output lines; with ``stop_after`` it raises :exc:`Configured` at the end.
+
+        It raises TorchwheelError if CMake used another value than requested, or lost a feature that it found before.
+        """
+        known = {log: log.stat().st_size for log in self._probe_logs() if is_file(log)}
+
+        def see(line: str) -> None:
+            match = _CONFIGURED.search(line)
+            # A tree may run other CMake projects.
+            if match is None or Path(match["folder"]).resolve() != self.build.resolve():
+                return
+            self._finish_run(known)
+            if stop_after:
+                raise Configured
+
+        return see
+
+    def _finish_run(self, known: Mapping[Path, int]) -> None:
+        taken, found = self.check_values(), self.read_values()
+        lost = tuple(map(error, (*self._find_disturbances(known), *self._find_lost_features(found))))
+        stop_on_errors(lost, self.skip_check)
+        announce((*taken, *lost), self.skip_check)
+        self.write_state(found)
+
+    def _probe_logs(self) -> list[Path]:
+        return [self.build / "CMakeFiles" / name for name in _PROBE_LOGS]
+
+    def _find_disturbances(self, known: Mapping[Path, int]) -> Iterable[Problem]:
+        """Find failures of this run's probes that are unrelated to the features they test."""
+        what = "CMake has configured on a disk that is full"
+        if full := full_disk(self.root, self.log, what):
+            yield full
+            return
+        words = [
+            *(read_words()[name] for name in ("ENOSPC", "EROFS", "KILLED")),
+            *map(re.escape, _DISTURBANCES),
+        ]
+        pattern = re.compile(rf".*(?:{'|'.join(words)}).*".encode())
+        for log in filter(is_file, self._probe_logs()):
+            with log.open("rb") as stream:
+                before = known.get(log, 0)
+                # Only the lines of this run; a shorter log was written anew.
+                stream.seek(before if before <= log.stat().st_size else 0)
+                line = next(filter(pattern.match, stream), None)
+            if line is not None:
+                text = line.decode("utf-8", "replace").strip()
+                yield Problem.of("configuring-disturbed", origin=log, line=text)
+
+    def _find_lost_features(self, found: Mapping[str, str]) -> Iterable[Problem]:
+        before = self.last_found()
+        for name in sorted(before.keys() - {define.name for define in self.defines}):
+            now = found.get(name)
+            if now is None or parse_truth(now) is not False:
+                continue
+            if is_same_value(before[name], "ON") or now.upper().endswith("NOTFOUND"):
+                yield Problem.of("feature-lost", origin=self.cache, name=name, before=before[name], now=now)
 
 
 def _changed_files(state: Mapping[str, Any]) -> list[str]:
@@ -286,108 +338,12 @@ def of_tree(plan: Plan) -> Configuring:
 
 
 def _took_other(difference: Difference, file: Path) -> Problem:
-    define = difference.define
-    return Problem.of(
-        "cmake-took-other-value",
-        origin=file,
-        name=define.name,
-        value=define.value,
-        origin_of_value=define.origin,
-        found=difference.effective or "",
-    )
-
-
-class Configured(Exception):
-    """Configuring succeeded, and nothing else was requested."""
-
-
-class ConfigureWatch:
-    """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`."""
-
-    def __init__(
-        self,
-        configuring: Configuring,
-        check: Callable[[], tuple[Finding, ...]] | None = None,
-        *,
-        stop_after: bool = False,
-    ) -> None:
-        self._configuring = configuring
-        self._check = check or configuring.check_values
-        self._stop_after = stop_after
-        self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if is_file(log)}
-
-    def __call__(self, line: str) -> None:
-        """Process one line.
-
-        Raises:
-            TorchwheelError: CMake used another value than requested, or lost a feature that it found before.
-            Configured: configuring succeeded, and the run is to stop after it.
-        """
-        match = _CONFIGURED.search(line)
-        # A tree may run other CMake projects.
-        if match is None or Path(match["folder"]).resolve() != self._configuring.build.resolve():
-            return
-        self._finish_configuring()
-        if self._stop_after:
-            raise Configured
-
-    def _finish_configuring(self) -> None:
-        configuring, skipped = self._configuring, self._configuring.skip_check
-        taken = self._check()
-        found = configuring.read_values()
-        problems = (*_find_disturbances(configuring, self._known), *_find_lost_features(configuring, found))
-        lost = tuple(map(error, problems))
-        stop_on_errors(lost, skipped)
-        announce((*taken, *lost), skipped)
-        configuring.write_state(found)
-
-
-def _probe_logs(configuring: Configuring) -> list[Path]:
-    return [configuring.build / "CMakeFiles" / name for name in _PROBE_LOGS]
-
-
-def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[Problem]:
-    """Find failures of this run's probes that are unrelated to the features they test."""
-    what = "CMake has configured on a disk that is full"
-    if full := full_disk(configuring.root, configuring.log, what):
-        yield full
-        return
-    alternatives = "|".join(
-        [*(read_words()[name] for name in ("ENOSPC", "EROFS", "KILLED")), *map(re.escape, _DISTURBANCES)]
-    )
-    pattern = re.compile(rf".*(?:{alternatives}).*".encode())
-    for log in _probe_logs(configuring):
-        if not is_file(log):
-            continue
-        with log.open("rb") as stream:
-            before = known.get(log, 0)
-            # Only the lines of this run; a shorter log was written anew.
-            stream.seek(before if before <= log.stat().st_size else 0)
-            line = next((line for line in stream if pattern.match(line)), None)
-        if line is not None:
-            yield Problem.of(
-                "configuring-disturbed", origin=log, line=line.decode("utf-8", "replace").strip()
-            )
-
-
-def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]:
-    before = configuring.last_found()
-    for name in sorted(before.keys() - {define.name for define in configuring.defines}):
-        value = now.get(name)
-        if value is None or parse_truth(value) is not False:
-            continue
-        if is_same_value(before[name], "ON") or value.upper().endswith("NOTFOUND"):
-            yield Problem.of(
-                "feature-lost",
-                origin=configuring.cache,
-                name=name,
-                before=before[name],
-                now=value,
-            )
+    define, found = difference.define, difference.effective or ""
+    asked = {"name": define.name, "value": define.value, "origin_of_value": define.origin}
+    return Problem.of("cmake-took-other-value", origin=file, found=found, **asked)
 
 
 def _is_feature(name: str, value: str) -> bool:
     # A secret must not be written into configured.json.
-    if mask_value(name, value) != value:
-        return False
-    return value != "" and parse_truth(value) is not False and not _NO_FEATURE.match(name)
+    is_open = mask_value(name, value) == value != ""
+    return is_open and parse_truth(value) is not False and not _NO_FEATURE.match(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,10 +52,8 @@ class TreeBackend:
             TorchwheelError: the hook failed.
             pyproject_hooks.HookMissing: the backend has no such hook.
         """
-        plan = self.plan
-        stream = partial(
-            run_streaming, log=plan.folders.log, watch=watch, show=in_checkout(plan), follow=follow
-        )
+        plan, log = self.plan, self.plan.folders.log
+        stream = partial(run_streaming, log=log, watch=watch, show=in_checkout(plan), follow=follow)
         planned = {variable.name for variable in plan.variables}
         try:
             with temporary_variables(plan.folders.temporary, planned) as own:
@@ -69,19 +67,18 @@ class TreeBackend:
                     python=plan.python_executable,
                 )
         except ProcessFailed as failure:
-            kept = self.plan.folders.environment
-            lost = lost_environment(kept, failure.log) if kept else None
-            raise TorchwheelError(lost or inner_failure(self.plan, failure)) from failure
+            kept = plan.folders.environment
+            lost = lost_environment(kept, log) if kept else None
+            raise TorchwheelError(lost or inner_failure(plan, failure)) from failure
 
     def with_requirements(self, kind: str) -> TreeBackend:
         """Install the backend's requirements to build a ``kind``, if torchwheel manages the environment."""
-        kept = self.plan.folders.environment
-        if kept is None:
+        if (kept := self.plan.folders.environment) is None:
             return self
         more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
         installing = Installing(self.plan.tree.root, self.environment)
         overlay = ensure_overlay(kept, tuple(more), self.plan.folders.log, installing)
-        return replace(self, environment=_in_front(overlay, self.environment))
+        return replace(self, environment=_in_front(overlay.items(), self.environment))
 
 
 def call_hook(
@@ -125,38 +122,22 @@ def call_hook(
 
 def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:
     """Return the backend of a plan's tree, with the build requirements of its pyproject.toml installed."""
-    kept = plan.folders.environment
-    foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
-    reads = pytorch_variables().can_change_build
-    owned = frozenset(name for name in outer if name in foreign or reads(name))
-    planned = {v.name: v.value for v in plan.variables if not v.prepend}
-    prepended: dict[str, list[str]] = {}
-    for variable in plan.variables:
-        if variable.prepend:
-            prepended.setdefault(variable.name, []).append(variable.value)
-    if kept is not None:
-        prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
+    if (kept := plan.folders.environment) is not None:
         ensure_environment(kept, plan.build_requires, plan.folders.log, Installing(plan.tree.root, outer))
-    environment = inner_environment(outer, owned, planned, prepended)
-    return TreeBackend(plan, environment, folder or plan.folders.source)
+    return TreeBackend(plan, inner_environment(plan, outer), folder or plan.folders.source)
 
 
-def inner_environment(
-    outer: Mapping[str, str],
-    owned: frozenset[str],
-    planned: Mapping[str, str],
-    prepended: Mapping[str, list[str]],
-) -> dict[str, str]:
-    """Return the inner build's environment: the outer one without variables read as settings, plus the plan's.
-
-    Args:
-        owned: names in it that were read as settings; only resolved values reach the inner build.
-        prepended: folders to put in front of a search path.
-    """
+def inner_environment(plan: Plan, outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the inner build's environment: the outer one without variables read as settings, plus the plan's."""
+    reads, managed = pytorch_variables().can_change_build, plan.folders.environment is not None
     # In a git hook, the repository's variables would bind the build's git to the hook's repository.
-    result = {name: value for name, value in outer.items() if name not in owned | REPOSITORY_VARIABLES}
-    result.update(planned)
-    result = _in_front({name: os.pathsep.join(folders) for name, folders in prepended.items()}, result)
+    dropped = REPOSITORY_VARIABLES | (FRONTEND_VARIABLES if managed else frozenset())
+    result = {name: value for name, value in outer.items() if not (name in dropped or reads(name))}
+    result.update({one.name: one.value for one in plan.variables if not one.prepend})
+    front = [(one.name, one.value) for one in plan.variables if one.prepend]
+    if managed:
+        front.append(("PATH", str(scripts_folder(plan.python_executable))))
+    result = _in_front(front, result)
     # The user's tree may be read-only, and hooks that do not build must not write to it.
     result["PYTHONDONTWRITEBYTECODE"] = "1"
     # Python writes to a pipe in blocks, so its lines would appear late.
@@ -166,16 +147,16 @@ def inner_environment(
     return result
 
 
-def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    joined = {
-        name: os.pathsep.join(filter(None, (first, environment.get(name)))) for name, first in folders.items()
-    }
-    return {**environment, **joined}
+def _in_front(folders: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> dict[str, str]:
+    """Put folders in front of search paths, given by the names of their variables."""
+    result = dict(environment)
+    for name, folder in reversed(list(folders)):
+        result[name] = os.pathsep.join(filter(None, (folder, result.get(name))))
+    return result
 
 
 def checked_plan(request: BuildRequest) -> Plan:
-    inputs = survey(request)
-    plan = make_plan(inputs)
+    plan = make_plan(survey(request))
     stop_on_errors(plan.findings, plan.settings.skip_check)
     return plan
 

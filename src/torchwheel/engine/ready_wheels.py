@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 
-from torchwheel.engine import store
+from torchwheel.engine.cache import stored_wheels
 from torchwheel.engine.failure import last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
@@ -144,7 +144,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 def candidate_wheels(plan: Plan, places: Iterable[Path | str]) -> Iterator[Path]:
     """Yield wheels with a plan's wheel name: from the wheel store, then from folders and sites in turn."""
-    yield from store.find_by_name(plan.folders.cache, plan.wheel_name)
+    yield from stored_wheels(plan.folders.cache, plan.wheel_name)
     for place in places:
         if isinstance(place, Path):
             for wheel in (place / plan.wheel_name, place / path_of(plan.wheel_name)):

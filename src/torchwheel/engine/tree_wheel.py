@@ -1,4 +1,4 @@
-"""A tree's wheel and its manifest: verified against the plan, and compared with a later one."""
+"""A tree's wheel: verified against its plan, described in its manifest, compared by that, and its key in the store."""
 
 from __future__ import annotations
 
@@ -10,27 +10,35 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torchwheel._version import __version__
+from torchwheel.engine.configuring import STATE as CONFIGURED
 from torchwheel.engine.configuring import cmake_arguments, of_tree, read_cmake_cache
-from torchwheel.engine.packing import check_packed
-from torchwheel.host.this import home_names
-from torchwheel.plan.build_plan import Plan, is_relevant
+from torchwheel.engine.packing import check_packed, has_packed, packs_the_tree, staged_sources
+from torchwheel.engine.record import recorded_contents
+from torchwheel.engine.relevant_environment import searched_digest
+from torchwheel.host.this import home_names, import_folders
+from torchwheel.plan.build_plan import Plan, hash_facts, is_relevant
 from torchwheel.plan.defines import unpublished_options
 from torchwheel.plan.output import (
     NOT_RECORDED,
     changing_settings,
     decisions_document,
     is_launcher,
+    is_only_how,
 )
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.reporting.masking import MASK, mask_document
 from torchwheel.reporting.terminal import join_items
+from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.value_types import is_same_value, parse_truth
+from torchwheel.system.files import file_sha256
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
 from torchwheel.tree.source_files import new_files
 from torchwheel.tree.vendored import vendored_libraries
+from torchwheel.versions import installed_versions
 from torchwheel.wheel.finalize import finalize, replaced_build
 from torchwheel.wheel.manifest import as_written, read_manifest
 from torchwheel.wheel.proof import Expectation, verify_wheel
@@ -325,3 +333,46 @@ def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
     found = {name: "" if _PATH.match(value) else value for name, value in found.items()}
     compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}
     return {**_handed_on(made), **compilers, **found}
+
+
+def wheel_key(
+    plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str], variables: str
+) -> str | None:
+    """Return the key of a plan's wheel, before or right after a build in its locked folders.
+
+    Its parts' records are up to date before a build and after a successful one; else it is None, as before the first.
+    ``variables`` is the digest of those that the build may depend on.
+    """
+    folders = plan.folders
+    if packs_the_tree(plan) and not has_packed(plan):
+        return None
+    records = (folders.root / CONFIGURED, folders.build / "build.ninja")
+    if (read := recorded_contents(folders.build)) is None:
+        return None
+    try:
+        contents = [file_sha256(record).hex() for record in records]
+        manifest = describe_provenance(plan, uncommitted)
+    except (OSError, TorchwheelError):
+        return None
+    # Such settings do not change the wheel; nor do findings, which describe this machine at one moment.
+    layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
+    parts = {
+        "torchwheel's release": __version__,
+        "the wheel's name": plan.wheel_name,
+        "the plan": {**manifest, "layers": layers},
+        "SOURCE_DATE_EPOCH": str(source_date(environment)),
+        "the environment": variables,
+        "folders that CMake searches": searched_digest(plan, environment),
+        "settings of the tree's backend": dict(plan.inner_config_settings),
+        "packages of the build environment": _installed_packages(folders.environment),
+        "what the steps read": read,
+        "the sources": staged_sources(plan),
+        "files that CMake reads, and ninja's commands": contents,
+    }
+    return hash_facts(parts)
+
+
+def _installed_packages(environment: Path | None) -> list[str]:
+    """The packages that the tree's own backend can import: from its environment, else from this process's."""
+    path = [str(folder) for folder in import_folders(environment)]
+    return sorted(f"{name} {version}" for name, version in installed_versions(path).items())

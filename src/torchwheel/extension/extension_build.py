@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
+from torchwheel.engine.configuring import Configuring, names_files
 from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scripts
 from torchwheel.engine.sdist import rewrite_sdist
@@ -272,7 +272,7 @@ def _call_hook(
                 handover=handover,
                 temporary=build.folder / "tmp",
                 log=build.log,
-                watch=ConfigureWatch(configuring) if cmake else None,
+                watch=configuring.watch() if cmake else None,
             )
             if not cmake or hook not in _BUILDS:
                 yield place / call(variables=variables), _wheel_record(build, handover)

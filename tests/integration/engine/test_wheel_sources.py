@@ -17,7 +17,8 @@ import pytest
 
 from index.web import serving
 from places import MINITORCH
-from torchwheel.engine import ready_wheels, store
+from torchwheel.engine import ready_wheels
+from torchwheel.engine.cache import store_wheel
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.build_plan import Plan
@@ -223,7 +224,7 @@ def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     cache = Path(asked.environment["TORCHWHEEL_CACHE_DIR"])
     cache.mkdir()
-    stored = store.put(cache, "key", built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
+    stored = store_wheel(cache, "key", built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
     built(asked, tmp_path / "wheels")
     choice = choose_way(asked, (tmp_path / "wheels",))
     assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)

@@ -15,7 +15,7 @@ from cli.fixtures import here, torchwheel, wide
 from cli.running import Run
 from fleet.sites import SiteRecipe, fleet_of
 from index.web import Breaking, serving
-from torchwheel.engine import store
+from torchwheel.engine.cache import store_wheel
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.index import remote
 
@@ -218,7 +218,7 @@ def test_the_store_is_not_asked(torchwheel: Run, wide: None, here: Path, site: P
     cache.mkdir(mode=0o700)
     update_site(site, [SiteRecipe("1.0+cu130.sm120", name="my_ops").write(tmp_path / "a")], {}, Choices())
     wheel = SiteRecipe("1.1+cu130.sm120", name="my_ops").write(cache)
-    store.put(cache, "key", wheel, cache / "builds" / "x", tmp_path)
+    store_wheel(cache, "key", wheel, cache / "builds" / "x", tmp_path)
     assert torchwheel("get", "my-ops", "--from", site, "--target", "rtx5070", "-o", "out").status == 0
     assert [path.name for path in (here / "out").iterdir()] == [
         "my_ops-1.0+cu130.sm120-py3-none-linux_x86_64.whl"

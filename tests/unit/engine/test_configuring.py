@@ -14,7 +14,6 @@ from backend.builds import make_tree
 from places import MINITORCH
 from torchwheel.engine.configuring import (
     Configured,
-    ConfigureWatch,
     Configuring,
     of_tree,
 )
@@ -58,7 +57,7 @@ def values_of(plan: Plan, **others: str) -> None:
 
 def configure(plan: Plan, found: dict[str, str], probes: str = "", **values: str) -> None:
     """What a run of CMake leaves and prints."""
-    watch = ConfigureWatch(of_tree(plan), stop_after=True)
+    watch = of_tree(plan).watch(stop_after=True)
     cache_of(plan, found)
     values_of(plan, **{name.partition(":")[0]: value for name, value in found.items()} | values)
     with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
@@ -232,7 +231,7 @@ def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:
 
     def finish() -> None:
         configuring.cache.write_text("USE_X:BOOL=ON\n", encoding="utf-8")
-        ConfigureWatch(configuring)(f"-- Build files have been written to: {build}\n")
+        configuring.watch()(f"-- Build files have been written to: {build}\n")
 
     finish()
     own.write_text("set(X 1)\n", encoding="utf-8")
@@ -309,7 +308,7 @@ def test_values_that_cmake_has_not_written_whole_prove_nothing(tmp_path: Path, t
 def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(TorchwheelError) as caught:
-        ConfigureWatch(of_tree(plan))(f"-- Build files have been written to: {plan.folders.build}\n")
+        of_tree(plan).watch()(f"-- Build files have been written to: {plan.folders.build}\n")
     assert str(caught.value) == (
         Problem.of(
             "no-cmake-cache",

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,21 +16,27 @@ from backend.builds import make_tree
 from torchwheel.engine import hooks
 from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
 from torchwheel.engine.venv import Installing
+from torchwheel.plan.build_plan import Variable
+from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.survey import BuildRequest
+from torchwheel.settings import Layer
+from torchwheel.survey import BuildRequest, survey
 
 
-def test_the_inner_environment_has_resolved_values_only() -> None:
+def test_the_inner_environment_has_resolved_values_only(tmp_path: Path) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    asked = {"target": "cpu", "build-env": "managed"}
+    made = make_plan(survey(BuildRequest(tree, asked, {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")})))
+    value = partial(Variable, layer=Layer.DEFAULT, origin="the test")
+    front = [value(*one, prepend=True) for one in (("PATH", "/a"), ("PATH", "/b"), ("NEW", "/c"))]
+    plan = replace(made, variables=(value("USE_CUDA", "0"), *front), python_executable="/venv/bin/python")
     outer = {"HOME": "/h", "USE_CUDA": "1", "PATH": "/bin", "PYTHONPATH": "/front/end"}
     # What git sets in its hooks: the build would ask, and write into, that repository.
     outer |= {"GIT_DIR": "/other/.git", "GIT_WORK_TREE": "/other", "GIT_INDEX_FILE": ".git/index"}
-    inner = inner_environment(
-        outer, frozenset({"USE_CUDA", "PYTHONPATH"}), {"USE_CUDA": "0"}, {"PATH": ["/a", "/b"], "NEW": ["/c"]}
-    )
-    assert inner == {
+    assert inner_environment(plan, outer) == {
         "HOME": "/h",
         "USE_CUDA": "0",
-        "PATH": os.pathsep.join(["/a", "/b", "/bin"]),
+        "PATH": os.pathsep.join(["/a", "/b", "/venv/bin", "/bin"]),
         "NEW": "/c",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine import store
+from torchwheel.engine import cache as module
+from torchwheel.engine.cache import find_stored, store_wheel, stored_wheels
 
 CONTENT = b"the wheel" * 1000
 NAME = "torch-2.14.1+cpu-cp311-cp311-linux_x86_64.whl"
@@ -20,11 +21,11 @@ def wheel(folder: Path, content: bytes = CONTENT) -> Path:
 
 
 def put(cache: Path, key: str = "k1", build: str = "b1", content: bytes = CONTENT) -> Path:
-    return store.put(cache, key, wheel(cache / "finished", content), cache / build, cache / "tree")
+    return store_wheel(cache, key, wheel(cache / "finished", content), cache / build, cache / "tree")
 
 
 def found(cache: Path, key: str | None = "k1", name: str = NAME) -> Path | None:
-    return store.lookup(cache, key, name)
+    return find_stored(cache, key, name)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_kill_leaves_no_half_entry(killed_in: str, cache: Path, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, killed_in, killed)
+        patched.setattr(module, killed_in, killed)
         with pytest.raises(KeyboardInterrupt):
             put(cache)
     assert found(cache) is None
@@ -79,4 +80,4 @@ def test_a_build_folder_stores_one_wheel_of_a_name(cache: Path) -> None:
     put(cache, "k2", "b2")
     put(cache, "k3", "b1")
     assert [key for key in ("k1", "k2", "k3") if found(cache, key)] == ["k2", "k3"]
-    assert {one.parent.name for one in store.find_by_name(cache, NAME)} == {"k2", "k3"}
+    assert {one.parent.name for one in stored_wheels(cache, NAME)} == {"k2", "k3"}

@@ -13,10 +13,10 @@ import pytest
 
 from backend.builds import make_tree
 from torchwheel.engine import relevant_environment
-from torchwheel.engine import store as module
+from torchwheel.engine import tree_wheel as module
 from torchwheel.engine.packing import packaging_variables
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
-from torchwheel.engine.store import wheel_key
+from torchwheel.engine.tree_wheel import wheel_key
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
