@@ -1,4 +1,4 @@
-"""The content of torchwheel's cache folder: size, last use and removal of each entry, and finished wheels by their keys."""
+"""The content of torchwheel's cache folder: size, last use and removal of each entry, and the store of wheels."""
 
 from __future__ import annotations
 
