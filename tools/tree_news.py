@@ -25,8 +25,7 @@ from torchwheel.settings.components import read_components
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import read_beginning
 from torchwheel.tree.cmake_options import parse_commands
-from torchwheel.tree.read_tree import read_tree
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import Tree, read_tree
 
 Found = dict[str, str]
 """Names, each with the file that it stands in."""

@@ -35,17 +35,18 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import NAME_VARIABLE, TOOL, Project, named_source, read_project
 from torchwheel.system.supervisor import ending_with_frontend
+from torchwheel.system.toml import get_subtable
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.read_tree import is_source_tree, read_tree
 from torchwheel.tree.source_tree import (
     Generation,
     Tree,
     backend_settings,
-    get_subtable,
+    is_source_tree,
     read_build_system,
     read_pyproject,
+    read_tree,
 )
 from torchwheel.versions import requirements_met
 

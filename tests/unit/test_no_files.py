@@ -15,7 +15,7 @@ from torchwheel.cli.main import main
 from torchwheel.progress.build_record import read_build_record
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import read_beginning
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import read_tree
 from torchwheel.wheel.archive import open_wheel
 
 TREE = REPOSITORY / "examples" / "minitorch"

@@ -11,7 +11,7 @@ from backend.builds import make_tree
 from places import REPOSITORY
 from real_tree.debian_root import SYSTEM
 from torchwheel.system.paths import is_dir
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import read_tree
 
 REAL_TREE = SYSTEM.root / "src" / "pytorch"
 SPEC = importlib.util.spec_from_file_location("tree_news", REPOSITORY / "tools" / "tree_news.py")

@@ -23,17 +23,16 @@ from torchwheel.reporting.terminal import Answer, fields_of, shell_word
 from torchwheel.survey import has_extensions
 from torchwheel.system.files import atomic_replace, read_beginning, remove_leftovers, shim_folder
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.system.toml import parse_toml
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.system.toml import get_subtable, parse_toml
 from torchwheel.tree.source_tree import (
     LEGACY_BACKEND,
     LEGACY_REQUIRES,
     SHIM_BACKEND,
     adopted_table,
-    get_subtable,
     is_adopted,
     read_build_system,
     read_pyproject,
+    read_tree,
 )
 
 _SHIM_FILE = f"{SHIM_BACKEND}.py"

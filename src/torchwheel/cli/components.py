@@ -13,7 +13,8 @@ from torchwheel.reporting.terminal import Answer, fields_of, format_table
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import read_components
 from torchwheel.survey import source_tree
-from torchwheel.tree.source_tree import Option, Tree
+from torchwheel.tree.cmake_options import Option
+from torchwheel.tree.source_tree import Tree
 
 _LONGEST_DEFAULT = 16
 """Defaults of options that are no switches may be whole command lines."""

@@ -36,7 +36,8 @@ from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.system.paths import is_dir, is_file
-from torchwheel.tree.source_tree import backend_settings, get_subtable, read_pyproject
+from torchwheel.system.toml import get_subtable
+from torchwheel.tree.source_tree import backend_settings, read_pyproject
 
 _INTERNAL = "INTERNAL"
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')

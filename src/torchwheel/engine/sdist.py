@@ -29,9 +29,15 @@ from torchwheel.settings.project import (
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.system.paths import is_file
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
+from torchwheel.system.toml import get_subtable
 from torchwheel.tree.source_files import sdist_files
-from torchwheel.tree.source_tree import Tree, get_subtable, read_pyproject
+from torchwheel.tree.source_tree import (
+    SOURCE_FACTS_FILE,
+    Tree,
+    read_pyproject,
+    source_facts_json,
+    submodule_states,
+)
 from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
 

@@ -41,9 +41,8 @@ from torchwheel.system.files import (
 )
 from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.git import Checkout, run_git
-from torchwheel.tree.read_tree import source_now
 from torchwheel.tree.source_files import new_files, source_files
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import Tree, source_now
 
 if sys.platform == "linux":
     import fcntl

@@ -41,7 +41,7 @@ from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.torch_install.cpp_extension import cpp_extension
 from torchwheel.torch_install.front_end_torch import front_end_findings
 from torchwheel.torch_install.installed_torch import torch_architectures
-from torchwheel.tree.read_tree import read_source
+from torchwheel.tree.source_tree import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"

@@ -33,7 +33,7 @@ from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import known_changes
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
+from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 
 
 @dataclass(frozen=True, kw_only=True)

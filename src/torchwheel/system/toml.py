@@ -81,3 +81,10 @@ def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
         raise refusal("malformed-toml/byte-order-mark", origin=path)
     return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))
+
+
+def get_subtable(table: object, *names: str) -> Mapping[str, Any]:
+    """The table at these names, such as ``"tool", "scikit-build"``, of unchecked TOML; empty if there is none."""
+    for name in names:
+        table = table.get(name, {}) if isinstance(table, Mapping) else {}
+    return table if isinstance(table, Mapping) else {}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -16,17 +17,13 @@ from typing import NamedTuple
 
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.tree.source_tree import Declarations, Option
 from torchwheel.versions import at_least
 
 
 class Command(NamedTuple):
-    """One command invocation.
+    """One invocation: the name in lower case, the arguments without quotes, brackets and escapes.
 
-    Attributes:
-        name: in lower case, since CMake ignores the case of command names.
-        arguments: their text, without quotes or brackets and with escapes resolved; parentheses inside the
-            argument list are separate arguments, as in CMake.
+    Parentheses inside the argument list are arguments of their own, as in CMake.
     """
 
     name: str
@@ -89,9 +86,8 @@ def _after_text(text: str, position: int) -> int:
 
 
 def _parse_arguments(text: str, position: int) -> tuple[list[str], int]:
-    """Parse the arguments after an opening parenthesis; also return the position after the closing one."""
-    arguments: list[str] = []
-    depth = 1
+    """The arguments after an opening parenthesis, and the position after the closing one."""
+    arguments, depth = list[str](), 1
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
@@ -99,30 +95,25 @@ def _parse_arguments(text: str, position: int) -> tuple[list[str], int]:
         position = token.end()
         kind = token.lastgroup
         if kind == "unquoted":
-            arguments.append(_unescape(token.group(kind)))
+            arguments.append(_unescape(token[kind]))
         elif kind == "quoted":
-            arguments.append(_unescape(token.group(kind)[1:].removesuffix('"').replace("\\\n", "")))
-        elif kind == "open":
-            depth += 1
-            arguments.append("(")
-        elif kind == "close":
-            depth -= 1
+            arguments.append(_unescape(token[kind][1:].removesuffix('"').replace("\\\n", "")))
+        elif kind in ("open", "close"):
+            depth += 1 if kind == "open" else -1
             if depth == 0:
                 break
-            arguments.append(")")
+            arguments.append(token[kind])
         elif kind == "bracket":
             content, position = _read_bracket(text, token)
-            if not token.group(kind).startswith("#"):
+            if not token[kind].startswith("#"):
                 arguments.append(content)
     return arguments, position
 
 
 def _read_bracket(text: str, opening: re.Match[str]) -> tuple[str, int]:
-    """Return the content of a bracket argument or comment, and the position after it.
-
-    Not a regular expression: a lazy one with a back reference takes quadratic time on ``[[[[[[``.
-    """
-    closing = f"]{opening.group('equals')}]"
+    """The content of a bracket argument or comment, and the position after it."""
+    # A lazy regular expression with a back reference takes quadratic time on ``[[[[[[``.
+    closing = f"]{opening['equals']}]"
     end = text.find(closing, opening.end())
     if end < 0:
         return text[opening.end() :], len(text)
@@ -130,9 +121,43 @@ def _read_bracket(text: str, opening: re.Match[str]) -> tuple[str, int]:
 
 
 def _unescape(argument: str) -> str:
-    if "\\" not in argument:
-        return argument
-    return _ESCAPE.sub(lambda match: _CONTROL.get(match.group(1), match.group(1)), argument)
+    return _ESCAPE.sub(lambda match: _CONTROL.get(match[1], match[1]), argument)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One CMake cache entry that the tree declares for its users to set.
+
+    Attributes:
+        default: as written, so it may refer to variables: ``${CPU_INTEL}``.
+        depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and), without which the
+            option is forced to its other value; else empty.
+    """
+
+    name: str
+    type: str
+    description: str
+    default: str
+    depends: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declarations:
+    """The declarations in a tree's CMake files.
+
+    Attributes:
+        known_names: every identifier in them; any other define has no effect.
+        minimum_cuda: the oldest CUDA that they accept: ``11.0``; None if they set no limit.
+        old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
+    """
+
+    options: Mapping[str, Option]
+    known_names: frozenset[str]
+    minimum_cuda: str | None = None
+    minimum_cmake: str | None = None
+    old_projects: tuple[str, ...] | None = None
 
 
 TOP_FILE = "CMakeLists.txt"
@@ -150,8 +175,7 @@ _THIRD_PARTY = re.compile(
 _LEAST_POLICY, _OLDEST_POLICY = "CMAKE_POLICY_VERSION_MINIMUM", "3.5"
 _NOT_ITS_OWN = ("third_party/", "../", "/")
 _MOST_LISTS = 1_000
-_MOST_CHARACTERS = 1 << 18
-"""The largest file of PyTorch 2.6.0 has 87,000."""
+_MOST_CHARACTERS = 1 << 18  # the largest file of PyTorch 2.6.0 has 87,000
 _COMMENT = re.compile(r"#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
@@ -163,10 +187,7 @@ _BLOCK_ENDS = frozenset(f"end{block}" for block in _BLOCKS)
 
 
 def read_declarations(root: Path) -> Declarations:
-    """Read a tree's CMakeLists.txt, those that it adds, and ``cmake/**/*.cmake``.
-
-    ``third_party`` is skipped because it declares other projects' options; missing files are ignored.
-    """
+    """Read a tree's CMakeLists.txt, those that it adds, and ``cmake/**/*.cmake``, without other projects' options."""
     lists = _read_list_files(root)
     files = sorted((root / "cmake").rglob("*.cmake"))
     modules = {path.relative_to(root).as_posix(): read_beginning(path, _MOST_CHARACTERS) for path in files}
@@ -205,10 +226,10 @@ def _read_list_files(root: Path) -> dict[str, str]:
 
 
 def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
-    """The options of one CMake file.
+    """The options of one CMake file; of several declarations of a name the one that applies on most machines.
 
-    Of several declarations of one name, one outside all blocks wins because it applies on every machine; otherwise
-    the last one wins, because ``else()`` has the usual case, unless that of ``if(NOT ...)``.
+    That is one outside all blocks, else the last, because ``else()`` has the usual case, unless that of
+    ``if(NOT ...)``.
     """
     always: dict[str, Option] = {}
     in_block: dict[str, Option] = {}
@@ -227,7 +248,7 @@ def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
 
 
 def _parse_option(command: Command, file: str) -> Option | None:
-    """Parse the option that a command declares; None for other commands and computed names."""
+    """The option that a command declares; None for other commands and computed names."""
     if not command.arguments or not _VARIABLE.fullmatch(command.arguments[0]):
         return None
     if command.name == "option":
@@ -240,7 +261,7 @@ def _parse_option(command: Command, file: str) -> Option | None:
 
 
 def _cache_entry(command: Command, file: str) -> Option | None:
-    """Parse ``set(NAME value... CACHE TYPE "doc")``; None for INTERNAL and FORCE entries, which users cannot set."""
+    """The option of ``set(NAME value... CACHE TYPE "doc")``; None for INTERNAL and FORCE, which users cannot set."""
     name, *values = command.arguments
     if "CACHE" not in values:
         return None
@@ -275,7 +296,7 @@ def project_version(text: str) -> str | None:
 
 
 def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str]) -> tuple[str, ...] | None:
-    """Return the third-party projects that CMake 4 refuses; None if their sources are missing.
+    """The third-party projects that CMake 4 refuses; None if their sources are missing.
 
     A tree that raises their minimum policy version, as PyTorch does since 2.7, has none.
     Source: https://cmake.org/cmake/help/latest/command/cmake_minimum_required.html

@@ -33,10 +33,9 @@ _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<
 
 @dataclass(frozen=True)
 class Checkout:
-    """The state of a checkout.
+    """The state of a checkout; of several release tags (``v2.6.0``) on its commit it has the newest.
 
     Attributes:
-        release_tag: the release tag on that commit, ``v2.6.0``, the newest of several.
         dirty: whether tracked files, also in submodules, differ from the commit; set by the reader of the tree.
     """
 
@@ -52,7 +51,6 @@ def is_checkout(root: Path) -> bool:
 
 
 def read_checkout(root: Path) -> Checkout:
-    """Read commit and release tag of the checkout whose top is ``root``."""
     if not is_checkout(root):
         return Checkout()
     commit, problem = _ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD")
@@ -77,9 +75,7 @@ def head_tag(root: Path) -> str | None:
 def is_changed(root: Path, *besides: str) -> bool:
     """Whether tracked files of the checkout at ``root`` itself differ from its commit, or a submodule's commit does.
 
-    Untracked files and the content of submodules are ignored. Files that git does not compare (sparse checkout,
-    "assume unchanged") count as changed, and so does a checkout that git cannot compare: its index is damaged, or it
-    takes too long.
+    What git does not compare (sparse checkout, "assume unchanged"), or cannot (a damaged index), counts as changed.
     """
     if not is_checkout(root):
         return False
@@ -107,23 +103,17 @@ def _own_filters(root: Path) -> list[str]:
 
 
 def known_changes(root: Path, *, dirty: bool) -> bool | None:
-    """Whether tracked files differ from the commit; None if the commit is unknown or comes from an sdist.
-
-    An unpacked sdist may have been changed since, and nothing shows it.
-    """
+    """Whether tracked files differ from the commit; None for an unpacked sdist, where nothing shows later changes."""
     return dirty or (False if is_checkout(root) else None)
 
 
 def run_git(root: Path, *arguments: str) -> str | None:
-    """Return the output of ``git ARGUMENTS`` in ``root``; None if it fails, takes too long or is not installed.
-
-    A repository around ``root`` is ignored.
-    """
+    """The output of ``git ARGUMENTS`` in ``root``, without a repository around it; None if git fails or is missing."""
     return _ask_git(root, *arguments)[0]
 
 
 def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
-    """Return git's output, or None and the reason; the reason is empty if git's answer is just no."""
+    """Git's output, or None and the reason; the reason is empty if git's answer is just no."""
     environment = {key: value for key, value in os.environ.items() if key not in REPOSITORY_VARIABLES}
     above = str(root.resolve().parent)
     # In English, because the prefix of git's messages is removed below.
@@ -152,13 +142,8 @@ class WrongCommit(NamedTuple):
 
 
 def missing_submodules(root: Path) -> tuple[str, ...]:
-    """Find the submodules, at any depth, that are not checked out; () without .gitmodules.
-
-    Those with ``update = none`` are ignored: ``git submodule update --init --recursive`` leaves them empty.
-    """
-    return tuple(
-        sorted(str(below / path) for below, path in _find_submodules(root) if is_empty(root / below / path))
-    )
+    """Find the submodules, at any depth, that are not checked out."""
+    return tuple(submodule.path for submodule in read_submodules(root) if is_empty(root / submodule.path))
 
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
@@ -179,7 +164,7 @@ def is_dirty(root: Path, *besides: str) -> bool:
     """Whether tracked files of a checkout or of its submodules, at any depth, differ from the commit."""
     return is_changed(root, *besides) or any(
         is_changed(root / below / path) or _is_replaced(root / below, path)
-        for below, path in _find_submodules(root)
+        for below, path, _ in _find_submodules(root)
     )
 
 
@@ -202,31 +187,25 @@ class Submodule(NamedTuple):
 
 def read_submodules(root: Path) -> tuple[Submodule, ...]:
     """Return the submodules of a tree, at any depth, by path."""
-    found = (
-        Submodule(str(below / path), _submodule_urls(root / below)[path])
-        for below, path in _find_submodules(root)
-    )
-    return tuple(sorted(found))
+    return tuple(sorted(Submodule(str(below / path), url) for below, path, url in _find_submodules(root)))
 
 
-def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
-    """Yield the submodules of a tree, at any depth: the folder of the parent, and the path in it.
-
-    Symbolic links are not followed: they lead out of the tree, or into it again.
-    """
+def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath, str]]:
+    """Yield the submodules of a tree, at any depth: the folder of the parent, the path in it, and the URL."""
     top, waiting = root.resolve(), [PurePosixPath()]
     while waiting:
         below = waiting.pop()
-        for path in _submodule_urls(root / below):
-            yield below, path
+        for path, url in _submodule_urls(root / below).items():
+            yield below, path, url
+            # Symbolic links lead out of the tree, or into it again.
             if (top / below / path).resolve() == top / below / path:
                 waiting.append(below / path)
 
 
 def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
-    """Read path -> url from .gitmodules (git-config syntax), of submodules inside the tree that git would update.
+    """Read path -> url from .gitmodules, of submodules inside the tree that ``git submodule update`` would fill.
 
-    Read without git because an unpacked archive lacks its submodules too, also on machines without git.
+    Not with git, because an unpacked archive lacks its submodules too, also on machines without git.
     """
     text = read_beginning(root / ".gitmodules", undecodable="surrogateescape")
     sections: list[dict[str, str]] = []
@@ -240,11 +219,12 @@ def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
         for section in sections
         if "\0" not in section.get("path", "\0") and section.get("update") != "none"
     }
-    return {
-        path: url
-        for path, url in urls.items()
-        if path.parts and not path.is_absolute() and ".." not in path.parts
-    }
+    return {path: url for path, url in urls.items() if is_inside(path)}
+
+
+def is_inside(path: PurePosixPath) -> bool:
+    """Whether a path that a file of a tree names lies in the tree."""
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
 def _unquote(value: str) -> str:

@@ -16,8 +16,7 @@ from torchwheel.system.files import entries_below, read_beginning
 from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.git import run_git
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE
-from torchwheel.tree.source_tree import SHIM_BACKEND, Tree
+from torchwheel.tree.source_tree import SHIM_BACKEND, SOURCE_FACTS_FILE, Tree
 
 _GIT = ".git"
 _GITIGNORE = ".gitignore"
@@ -26,11 +25,7 @@ _LIST = ("ls-files", "-z", "--others", "--exclude-standard")
 
 @dataclass(frozen=True)
 class Sources:
-    """The source files of a tree. Paths are relative to the tree, with ``/``.
-
-    Attributes:
-        checkouts: the git checkouts: the tree itself (``""``) and its submodules at any depth.
-    """
+    """The source files of a tree, and its checkouts: itself (``""``) and submodules. Paths are relative, with ``/``."""
 
     files: tuple[str, ...]
     checkouts: tuple[str, ...]
@@ -38,14 +33,11 @@ class Sources:
 
 
 def source_files(root: Path) -> Sources:
-    """Find the source files of a tree.
+    """Find the files of a tree and its submodules that git does not ignore.
 
-    In a checkout: the files that git does not ignore, of the tree and of every submodule. Without git, and among
-    untracked files, build outputs are recognised by name (``build_outputs.toml``).
+    Without git, and among untracked files, build outputs are recognised by name (``build_outputs.toml``).
     """
-    files: list[str] = []
-    checkouts: list[str] = []
-    untracked: list[str] = []
+    files, checkouts, untracked = list[str](), list[str](), list[str]()
     pending = [""]
     while pending:
         below = pending.pop()
@@ -83,9 +75,6 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
 
     Args:
         include: patterns of files to add although ignored or excluded, in the syntax of ``.gitignore``.
-
-    Returns:
-        Paths relative to the tree, with ``/``, sorted.
     """
     sources = source_files(root)
     # torchwheel's own sdists already hold only source files.
@@ -102,7 +91,7 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
 
 
 def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
-    """Return a predicate: whether git would ignore a file, by the ``.gitignore`` files in the tree and above it.
+    """Whether git would ignore a file, by the ``.gitignore`` files in the tree and above it.
 
     Source: https://git-scm.com/docs/gitignore: the nearest file decides; nothing in an ignored folder is re-included.
     """
@@ -143,7 +132,7 @@ def _folder_of(path: str) -> str:
 
 
 def _list_with_git(folder: Path) -> dict[str, bool] | None:
-    """List a checkout's files with git: path -> whether it is tracked; folders are submodules or other repositories.
+    """A checkout's files: path -> whether git tracks it; folders are submodules or other repositories.
 
     Ignored repositories are listed too: PyTorch's build clones nccl into one and reuses it.
     """

@@ -1,71 +1,42 @@
-"""The description of a source tree, and its build system: generation, backend and build requirements."""
+"""A PyTorch source tree: its build system and its git state, or why a path is none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import errno
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from torchwheel.reporting.errors import Problem, refusal, stop_on
-from torchwheel.system.paths import exists
-from torchwheel.system.toml import read_toml
-from torchwheel.versions import malformed_requirements
+from packaging.version import Version
+
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.terminal import shell_word
+from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_closed, is_dir, is_file
+from torchwheel.system.toml import get_subtable, read_toml
+from torchwheel.tree import git
+from torchwheel.tree.cmake_options import TOP_FILE, Declarations, read_declarations
+from torchwheel.tree.git import Checkout
+from torchwheel.versions import malformed_requirements, parse_numbers
 
 
 class Generation(Enum):
-    """The build system of a PyTorch tree."""
-
     SCIKIT_BUILD_CORE = "scikit-build-core"
     """PyTorch 2.14 and later."""
     SETUP_PY = "setup.py"
     """PyTorch up to 2.13."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """One CMake cache entry that the tree declares for its users to set.
-
-    Attributes:
-        default: as written, so it may refer to variables: ``${CPU_INTEL}``.
-        depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and); if it is false the
-            option is forced to its other value. Empty if the option can always be set.
-    """
-
-    name: str
-    type: str
-    description: str
-    default: str
-    depends: str
-    file: str
-    line: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Declarations:
-    """The declarations in a tree's CMake files.
-
-    Attributes:
-        known_names: every identifier in them; any other define has no effect.
-        minimum_cuda: the oldest CUDA that they accept: ``11.0``; None if they set no limit.
-        old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
-    """
-
-    options: Mapping[str, Option]
-    known_names: frozenset[str]
-    minimum_cuda: str | None = None
-    minimum_cmake: str | None = None
-    old_projects: tuple[str, ...] | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class BuildSystem:
-    """The tree's own build system, as it was before any adoption.
-
-    Attributes:
-        backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
-    """
+    """The tree's own build system, as it was before any adoption."""
 
     name: str
     generation: Generation
@@ -113,13 +84,11 @@ _GENERATIONS = {
 
 
 def read_pyproject(root: Path) -> dict[str, Any]:
-    """The tree's pyproject.toml; empty when there is none."""
     path = root / "pyproject.toml"
     return read_toml(path) if exists(path) else {}
 
 
 def read_build_system(root: Path) -> BuildSystem:
-    """Read the tree's build system from pyproject.toml and setup.py."""
     pyproject = read_pyproject(root)
     table = get_subtable(pyproject, "build-system")
     adopted = is_adopted(pyproject)
@@ -129,16 +98,10 @@ def read_build_system(root: Path) -> BuildSystem:
     backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
     requires = table.get("requires", list(LEGACY_REQUIRES))
     problems = [*_ill_typed(root, backend, backend_path), *ill_formed_requires(root, requires)]
-    if not problems and backend not in _GENERATIONS:
-        problems = [
-            Problem.of(
-                "unsupported-backend",
-                origin=root / "pyproject.toml",
-                backend=backend,
-                backends=", ".join(_GENERATIONS),
-            )
-        ]
     stop_on(problems)
+    if backend not in _GENERATIONS:
+        known = ", ".join(_GENERATIONS)
+        raise refusal("unsupported-backend", origin=root / "pyproject.toml", backend=backend, backends=known)
     return BuildSystem(
         name=str(get_subtable(pyproject, "project").get("name", "torch")),
         generation=_GENERATIONS[backend],
@@ -151,7 +114,7 @@ def read_build_system(root: Path) -> BuildSystem:
 
 def backend_settings(pyproject: Mapping[str, Any]) -> Mapping[str, Any]:
     """scikit-build-core's settings in a tree's pyproject.toml."""
-    return get_subtable(get_subtable(pyproject, "tool"), "scikit-build")
+    return get_subtable(pyproject, "tool", "scikit-build")
 
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:
@@ -161,15 +124,8 @@ def is_adopted(pyproject: Mapping[str, Any]) -> bool:
 
 def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """``[tool.torchwheel.adopted]``, the build system that ``torchwheel adopt`` replaced; None without it."""
-    torchwheel = get_subtable(get_subtable(pyproject, "tool"), "torchwheel")
-    own = torchwheel.get("adopted")
+    own = get_subtable(pyproject, "tool", "torchwheel").get("adopted")
     return own if isinstance(own, Mapping) else None
-
-
-def get_subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return a table's subtable, from unchecked TOML; empty if it is not a table."""
-    value = parent.get(key, {})
-    return value if isinstance(value, Mapping) else {}
 
 
 def _ill_typed(root: Path, backend: object, backend_path: object) -> Iterator[Problem]:
@@ -180,7 +136,6 @@ def _ill_typed(root: Path, backend: object, backend_path: object) -> Iterator[Pr
 
 
 def ill_formed_requires(root: Path, requires: Any) -> list[Problem]:
-    """Report ``build-system.requires`` that is no list of requirements."""
     if _is_strings(requires):
         return malformed_requirements(requires, str(root / "pyproject.toml"))
     return [_of_another_type(root, "requires", requires, "a list of strings")]
@@ -193,3 +148,182 @@ def _of_another_type(root: Path, key: str, value: object, wanted: str) -> Proble
 
 def _is_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+SOURCE_FACTS_FILE = ".torchwheel-source.json"
+"""In an sdist: the git state of the checkout that it was made from."""
+
+_DIGITS = 16
+# Of version.txt, because messages quote it several times if it is not a version.
+_MOST_CHARACTERS = 500
+_VERSION_FILE = "version.txt"
+_METADATA = "PKG-INFO"
+_METADATA_VERSION = re.compile(r"^Version: (\S{1,100})$", re.MULTILINE)
+_MARK_OPTION = "USE_CUDA"
+# The first with cmake_language(DEFER), for the final values of options.
+_OLDEST_CMAKE = "3.19"
+
+
+def read_tree(path: Path, origin: str = "") -> Tree:
+    """Describe the PyTorch source tree at ``path``, without running or writing anything in it."""
+    if problem := _problem_with(path, origin):
+        raise TorchwheelError(problem)
+    root = path.resolve()
+    system = read_build_system(root)
+    declarations = read_declarations(root)
+    source, identity = read_source(root, *_own_files(adopted=system.adopted))
+    version, version_file = _read_version(root)
+    minimum = max(_OLDEST_CMAKE, declarations.minimum_cmake or "", key=parse_numbers)
+    return Tree(
+        root=root,
+        version_text=version,
+        version_file=version_file,
+        **{**vars(system), **vars(declarations), "minimum_cmake": minimum},
+        commit=source.commit,
+        release_tag=source.release_tag,
+        commit_unknown=source.unknown,
+        dirty=source.dirty,
+        missing_submodules=git.missing_submodules(root),
+        identity=identity,
+    )
+
+
+def _read_version(root: Path) -> tuple[str, str]:
+    """A tree's version and the name of its file; since 2.9 PKG-INFO, which a release's sdist has, comes first.
+
+    Source: https://github.com/pytorch/pytorch/pull/160315
+    """
+    script = read_beginning(root / "tools" / "generate_torch_version.py")
+    stated = _METADATA_VERSION.search(read_beginning(root / _METADATA)) if _METADATA in script else None
+    if stated is not None:
+        with suppress(ValueError):
+            return Version(stated[1]).public, _METADATA
+    return read_beginning(root / _VERSION_FILE).strip()[:_MOST_CHARACTERS], _VERSION_FILE
+
+
+def source_now(tree: Tree) -> Checkout:
+    """Read the tree's checkout again, because it may have changed since the tree was described."""
+    return read_source(tree.root, *_own_files(adopted=tree.adopted))[0]
+
+
+def _own_files(*, adopted: bool) -> tuple[str, ...]:
+    """The files that adopting wrote, which do not count as changes of the tree."""
+    return ("pyproject.toml", f"*/{SHIM_BACKEND}.*") if adopted else ()
+
+
+def source_facts_json(
+    source: Tree | Checkout, identity: str, states: Mapping[str, SubmoduleState] | None = None
+) -> bytes:
+    """The content of ``.torchwheel-source.json`` for an sdist of a source with these :func:`submodule_states`."""
+    facts = {
+        "commit": source.commit,
+        "release_tag": source.release_tag,
+        "dirty": source.dirty,
+        "identity": identity,
+        **({"submodules": {path: state._asdict() for path, state in states.items()}} if states else {}),
+    }
+    return (json.dumps(facts, indent=2) + "\n").encode()
+
+
+def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
+    """Read the checkout from git, else from ``.torchwheel-source.json``, and the identity of :class:`Tree`."""
+    here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    facts = _recorded_facts(root)
+    if facts is None:
+        return replace(git.read_checkout(root), dirty=git.is_dirty(root, *besides)), here
+    texts = [facts.get(key) for key in ("commit", "release_tag", "identity")]
+    dirty = facts.get("dirty", False)
+    if not _are_texts_or_none(texts) or not isinstance(dirty, bool):
+        raise _malformed_facts(root)
+    commit, tag, identity = texts
+    return Checkout(commit, tag, dirty), identity or here
+
+
+class SubmoduleState(NamedTuple):
+    """The commit of a submodule, as a full hash, and a tag on it; None if unknown."""
+
+    commit: str | None = None
+    tag: str | None = None
+
+
+def submodule_states(root: Path) -> dict[str, SubmoduleState]:
+    """Return the state of each submodule by path, from git, else from ``.torchwheel-source.json``."""
+    paths = [submodule.path for submodule in git.read_submodules(root)]
+    facts = _recorded_facts(root)
+    if facts is None:
+        return {
+            path: SubmoduleState(git.head_commit(root / path), git.head_tag(root / path)) for path in paths
+        }
+    try:
+        recorded = facts.get("submodules", {})
+        states = {path: SubmoduleState(**recorded.get(path, {})) for path in paths}
+    except (AttributeError, TypeError):
+        raise _malformed_facts(root) from None
+    if not all(map(_are_texts_or_none, states.values())):
+        raise _malformed_facts(root)
+    return states
+
+
+def _are_texts_or_none(values: Iterable[object]) -> bool:
+    return all(value is None or isinstance(value, str) for value in values)
+
+
+def _recorded_facts(root: Path) -> dict[str, Any] | None:
+    """What ``.torchwheel-source.json`` says of an unpacked sdist; None in a checkout, or without the file."""
+    path = root / SOURCE_FACTS_FILE
+    if git.is_checkout(root) or not is_file(path):
+        return None
+    try:
+        facts = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise _malformed_facts(root) from None
+    if not isinstance(facts, dict):
+        raise _malformed_facts(root)
+    return facts
+
+
+def _malformed_facts(root: Path) -> TorchwheelError:
+    return refusal("malformed-source-facts", origin=root / SOURCE_FACTS_FILE)
+
+
+def is_source_tree(path: Path) -> bool:
+    """Whether a folder looks like a source tree of PyTorch."""
+    return _problem_with(path, "") is None
+
+
+def _problem_with(path: Path, origin: str) -> Problem | None:
+    if is_closed(path):
+        reason = os.strerror(errno.EACCES)
+        return Problem.of("source-unreadable", origin=origin, file=path, reason=reason)
+    if not exists(path):
+        return Problem.of("source-missing", origin=origin, path=path)
+    if not is_dir(path):
+        return Problem.of("source-not-a-folder", origin=origin, path=path)
+    try:
+        if not any(path.iterdir()):
+            return Problem.of("source-empty", origin=origin, path=path, word=shell_word(str(path)))
+        missing = _missing_marks(path)
+    except OSError as error:
+        return Problem.of(
+            "source-unreadable", origin=origin, file=error.filename or path, reason=error.strerror
+        )
+    return (
+        Problem.of("not-pytorch", origin=origin, path=path, missing=", no ".join(missing))
+        if missing
+        else None
+    )
+
+
+def _missing_marks(path: Path) -> list[str]:
+    """What ``path`` lacks of every PyTorch tree; enough to distinguish one from a folder beside it."""
+    version, top = path / "version.txt", path / TOP_FILE
+    if is_file(version):
+        version.open("rb").close()  # an unreadable one would count as empty
+    marks = {
+        "version.txt": is_file(version),
+        f"{TOP_FILE} that names {_MARK_OPTION}": is_file(top)
+        and _MARK_OPTION in top.read_text(encoding="utf-8", errors="replace"),
+        "torch/ folder": is_dir(path / "torch"),
+        "pyproject.toml or setup.py": any(is_file(path / name) for name in ("pyproject.toml", "setup.py")),
+    }
+    return [mark for mark, there in marks.items() if not there]

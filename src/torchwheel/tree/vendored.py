@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.system.files import read_beginning
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
-from torchwheel.tree.git import is_empty, read_submodules
-from torchwheel.tree.read_tree import SubmoduleState, submodule_states
+from torchwheel.tree.git import is_empty, is_inside, read_submodules
+from torchwheel.tree.source_tree import SubmoduleState, submodule_states
 
 _THIRD_PARTY = "third_party"
 # PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).
@@ -25,12 +25,7 @@ _VERSION_FILES = ("VERSION", "VERSION_NUMBER", "VERSION.txt", "version.txt")
 
 @dataclass(frozen=True)
 class VendoredLibrary:
-    """A library whose source lies in a tree.
-
-    Attributes:
-        version: its release, from its tag, its folder's name or its files; None if unknown.
-        licence: as in the tree's list of licences; None if it is not in that list.
-    """
+    """A library whose source lies in a tree; its licence as in the tree's list of licences."""
 
     path: str
     name: str
@@ -44,24 +39,25 @@ def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
     """Return the libraries vendored in a tree, by path, without those whose folder is empty."""
     states, licences = submodule_states(root), dict(_read_licences(root))
     urls = {submodule.path: submodule.url for submodule in read_submodules(root)}
-    paths = {*urls, *licences, *_find_copied_folders(root)}
-    found = []
-    for path in sorted(paths):
-        if is_empty(root / path):
-            continue
-        folder, state = PurePosixPath(path).name, states.get(path, SubmoduleState())
-        tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
-        release = tagged or named
-        library = VendoredLibrary(
-            path=path,
-            name=folder[: named.start()] if named and named.start() else folder,
-            version=release["version"] if release else _stated_version(root / path),
-            commit=state.commit,
-            url=urls.get(path, ""),
-            licence=licences.get(path),
+    paths = sorted({*urls, *licences, *_find_copied_folders(root)})
+    return tuple(
+        _describe_library(
+            root, path, states.get(path, SubmoduleState()), urls.get(path, ""), licences.get(path)
         )
-        found.append(library)
-    return tuple(found)
+        for path in paths
+        if not is_empty(root / path)
+    )
+
+
+def _describe_library(
+    root: Path, path: str, state: SubmoduleState, url: str, licence: str | None
+) -> VendoredLibrary:
+    folder = PurePosixPath(path).name
+    tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
+    release = tagged or named
+    version = release["version"] if release else _stated_version(root / path)
+    name = folder[: named.start()] if named and named.start() else folder
+    return VendoredLibrary(path, name, version, state.commit, url, licence)
 
 
 def _stated_version(folder: Path) -> str | None:
@@ -71,11 +67,11 @@ def _stated_version(folder: Path) -> str | None:
 
 
 def _read_licences(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield folders of the tree with their licences in PyTorch's own list."""
+    """Yield (folder, licence) of PyTorch's own list."""
     for entry in _LICENCE_FIELD.finditer(read_beginning(root / _LICENCES)):
         for folder in entry["folders"].split(","):
             path = PurePosixPath(folder.strip())
-            if path.parts and not path.is_absolute() and ".." not in path.parts:
+            if is_inside(path):
                 yield str(path), entry["licence"].strip()
 
 

@@ -22,7 +22,7 @@ from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
 from torchwheel.cli.adopt import adopt
 from torchwheel.system.toml import read_toml
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import read_tree
 from tree.small_trees import write_tree
 
 SHIM = "backend/torchwheel_shim.py"

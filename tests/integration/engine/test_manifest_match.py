@@ -27,7 +27,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.read_tree import source_facts_json
+from torchwheel.tree.source_tree import source_facts_json
 
 __all__ = ["released", "tree"]
 

@@ -9,8 +9,7 @@ import pytest
 
 from real_tree.debian_root import SYSTEM
 from torchwheel.system.paths import is_dir
-from torchwheel.tree.read_tree import read_tree
-from torchwheel.tree.source_tree import Generation
+from torchwheel.tree.source_tree import Generation, read_tree
 
 REAL_TREE = SYSTEM.root / "src" / "pytorch"
 

@@ -10,8 +10,7 @@ import pytest
 from backend.builds import make_tree
 from plan.planning import LINUX, Planner
 from torchwheel.host.machine import Host
-from torchwheel.tree.read_tree import read_tree
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import Tree, read_tree
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.read_toolkit import assumed_toolkit
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.source_tree import Generation, Option, Tree
+from torchwheel.tree.cmake_options import Option
+from torchwheel.tree.source_tree import Generation, Tree
 
 GIB = 1 << 30
 NO_OVERLAYS = Path(__file__).parent / "no-user-overlays"

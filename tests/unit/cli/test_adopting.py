@@ -16,8 +16,7 @@ from torchwheel.cli import adopt as adopting
 from torchwheel.cli.adopt import Adoption, adopt, undo
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import shim_folder
-from torchwheel.tree.read_tree import read_tree
-from torchwheel.tree.source_tree import Generation
+from torchwheel.tree.source_tree import Generation, read_tree
 from tree.small_trees import SETUP_PY_PYPROJECT, write_tree
 
 SHIM = "backend/torchwheel_shim.py"

@@ -8,7 +8,7 @@ import pytest
 
 from cli.running import Run
 from places import MINITORCH
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import read_tree
 from tree.small_trees import write_tree
 
 CMAKE_LISTS = """\

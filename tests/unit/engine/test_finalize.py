@@ -18,7 +18,7 @@ from plan.planning import Planner, toolkit
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.host import this
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
 CONFIG = {"target": "rtx5070", "package-version": "2.14.1"}

@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from plan.planning import Planner, toolkit
-from torchwheel.tree.cmake_options import TOP_FILE
-from torchwheel.tree.source_tree import Option, Tree
+from torchwheel.tree.cmake_options import TOP_FILE, Option
+from torchwheel.tree.source_tree import Tree
 
 FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"
 

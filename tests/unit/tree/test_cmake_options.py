@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.cmake_options import read_declarations
-from torchwheel.tree.source_tree import Option
+from torchwheel.tree.cmake_options import Option, read_declarations
 
 
 def put(root: Path, name: str, text: str) -> None:

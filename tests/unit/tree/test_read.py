@@ -11,8 +11,8 @@ import pytest
 
 from torchwheel.cli.adopt import adopt
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
-from torchwheel.tree.source_tree import Generation, Option, Tree
+from torchwheel.tree.cmake_options import Option
+from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, Generation, Tree, read_tree, source_facts_json
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
 
 CLONE = "git clone --recursive https://github.com/pytorch/pytorch"

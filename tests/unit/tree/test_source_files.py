@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.read_tree import SOURCE_FACTS_FILE
 from torchwheel.tree.source_files import sdist_files, source_files
+from torchwheel.tree.source_tree import SOURCE_FACTS_FILE
 
 SOURCES = {
     ".gitignore",
