@@ -20,6 +20,7 @@ from torchwheel.system.toml import read_toml
 ROOT = Path(torchwheel.__file__).parent
 FILES = (ROOT / FILE, *sorted(ROOT.glob(f"*/{FILE}")))
 TEXTS = {"what", "why", "fix", "more", "example", "exit-status"}
+CHOICE = re.compile("'[^']*' if .* else '[^']*'")
 
 
 def keys_of(expression: ast.expr) -> set[str]:
@@ -55,11 +56,19 @@ def _raise_sites() -> Iterator[tuple[str, ast.Call, frozenset[str]]]:
         # Most files raise nothing of the catalogue, and reading their grammar takes a second.
         if not re.search(r"Problem\s*\.\s*of|refusal", text):
             continue
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and name_of(node.func) in ("Problem.of", "refusal"):
-                place = f"{file.relative_to(ROOT)}:{node.lineno}"
-                if len(node.args) == 1 and (keys := keys_of(node.args[0])):
-                    yield place, node, frozenset(keys)
+        for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
+            # Its key may have been chosen between two texts before.
+            named = {
+                ast.unparse(node.targets[0]): node.value
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign) and CHOICE.fullmatch(ast.unparse(node.value))
+            }
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and name_of(node.func) in ("Problem.of", "refusal"):
+                    place = f"{file.relative_to(ROOT)}:{node.lineno}"
+                    keys = [key for one in node.args for key in keys_of(named.get(ast.unparse(one), one))]
+                    if len(node.args) == 1 and keys:
+                        yield place, node, frozenset(keys)
 
 
 @pytest.mark.parametrize("site", raise_sites(), ids=lambda site: site[0])

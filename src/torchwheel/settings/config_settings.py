@@ -13,9 +13,8 @@ from torchwheel.host.compilers import split_words
 from torchwheel.reporting.errors import Problem, find_nearest
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for, nearest_key
-from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.layers import Layer, RawValue, Setting, Source, join_lists
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
-from torchwheel.settings.raw_values import RawValue, Source, join_lists
 from torchwheel.settings.value_types import unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
@@ -61,29 +60,19 @@ class Passthrough:
     """The config settings of the wrapped backends.
 
     Attributes:
-        by_backend: backend -> the names of its settings, without prefix; a final ``.*`` matches every name below.
+        backends: the name of a setting, without prefix -> its backend; a final ``.*`` matches every name below.
         partial: the settings that build or install only a part of a project.
         renamed: the assignment that replaces a setting, with ``{}`` for its value.
     """
 
-    by_backend: Mapping[str, tuple[str, ...]]
+    backends: Mapping[str, str]
     partial: frozenset[str]
     renamed: Mapping[str, str]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for names in self.by_backend.values() for name in names)
-
     def find_backend(self, name: str) -> str | None:
-        # A final `.*` matches every name below, and not the empty one.
-        return next(
-            (
-                backend
-                for backend, names in self.by_backend.items()
-                if any(fnmatchcase(name, known.replace(".*", ".?*")) for known in names)
-            ),
-            None,
-        )
+        # A final `.*` does not match the empty name.
+        found = (own for known, own in self.backends.items() if fnmatchcase(name, known.replace(".*", ".?*")))
+        return next(found, None)
 
 
 def bare_name(name: str) -> str:
@@ -95,7 +84,7 @@ def bare_name(name: str) -> str:
 def read_passthrough() -> Passthrough:
     table = read_toml(Path(__file__).with_name("passthrough.toml"))
     return Passthrough(
-        by_backend={backend: tuple(entry["names"]) for backend, entry in table.items()},
+        backends={name: backend for backend, entry in table.items() for name in entry["names"]},
         partial=frozenset(name for entry in table.values() for name in entry.get("partial", ())),
         renamed={old: new for entry in table.values() for old, new in entry.get("renamed", {}).items()},
     )
@@ -112,13 +101,11 @@ def read_config_settings(
     Of the latter only CMake's arguments are read, because their options change the wheel's name and manifest.
     Relative paths are relative to ``folder``.
     """
-    source = Source(Layer.CONFIG, problems, folder)
-    values: list[RawValue] = []
-    handed_on: dict[str, ConfigValue] = {}
+    values, handed_on = list[RawValue](), dict[str, ConfigValue]()
     for name, value in (given or {}).items():
         found = own_key(name)
         if found is not None:
-            values += _config_value(name, value, *found, source)
+            values += _config_value(name, value, *found, problems)
         elif sign := unusable_character((name, value)):
             problems.append(unusable_character_problem(sign, f"-C {name}"))
         elif read_passthrough().find_backend(bare := bare_name(name)):
@@ -129,27 +116,26 @@ def read_config_settings(
                 if fault := fault_among(filter(None, argument_words(value))):
                     problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
                 values += [
-                    source.value(_DEFINE, one, f"-C {name} -D{option}", f"-D{_DEFINE.example}", option)
+                    RawValue(_DEFINE, one, f"-C {name} -D{option}", f"-D{_DEFINE.example}", option)
                     for option, one in split_options(argument_words(value))[0]
                 ]
         else:
             problems.append(_unknown_name(name, value))
-    return source.read(join_lists(values)), handed_on
+    return Source(Layer.CONFIG, problems, folder).read(join_lists(values)), handed_on
 
 
-def _config_value(name: str, value: ConfigValue, key: Key, entry: str, source: Source) -> Iterator[RawValue]:
+def _config_value(
+    name: str, value: ConfigValue, key: Key, entry: str, problems: list[Problem]
+) -> Iterator[RawValue]:
     if key.table and not entry:
-        text = value if isinstance(value, str) and "=" in value else key.example
-        source.problems.append(
-            Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
-        )
+        text, origin = value if isinstance(value, str) and "=" in value else key.example, f"-C {key.name}"
+        problems.append(Problem.of("malformed-name/missing", origin=origin, key=key.name, assignment=text))
         return
+    assignment = f"{key.name}{'.' if key.table else '='}{key.example}"
     for one in value if isinstance(value, list) else [value]:
         option = getattr(one, "option", "")
-        example = (
-            f"{option} {key.example}" if option else f"-C {key.name}{'.' if key.table else '='}{key.example}"
-        )
-        yield source.value(key, one, option or f"-C {name}", example, entry)
+        example = f"{option} {key.example}" if option else f"-C {assignment}"
+        yield RawValue(key, one, option or f"-C {name}", example, entry)
 
 
 def argument_words(value: ConfigValue) -> list[str]:
@@ -184,34 +170,38 @@ def read_variables(
     """Read the settings in torchwheel's own variables; relative paths are relative to ``folder``."""
     by_variable = {key.variable: key for key in keys_for(Where.COMMAND).values()}
     known = [*by_variable, *OTHER_VARIABLES]
-    source = Source(Layer.ENVIRONMENT, problems, folder, rank=_OWN_RANK)
     values: list[RawValue] = []
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or not text.strip():
             continue
         if variable in by_variable:
-            values += _variable_values(by_variable[variable], variable, text, source)
+            values += _variable_values(by_variable[variable], text, problems)
         elif variable not in known:
             problems.append(_unknown_variable(variable, text, known))
-    return source.read(values)
+    return Source(Layer.ENVIRONMENT, problems, folder, rank=_OWN_RANK).read(values)
 
 
-def _variable_values(key: Key, variable: str, text: str, source: Source) -> Iterator[RawValue]:
-    origin, example = f"variable {variable}", f"{variable}={key.example}"
+def _variable_values(key: Key, text: str, problems: list[Problem]) -> Iterator[RawValue]:
+    origin, example = f"variable {key.variable}", f"{key.variable}={key.example}"
     if not key.table:
-        yield source.value(key, text, origin, example)
+        yield RawValue(key, text, origin, example)
         return
+
+    def refuse(text: str, why: str) -> None:
+        problem = Problem.of("malformed-variable", origin=origin, text=text, reason=why, assignment=example)
+        problems.append(problem)
+
     try:
         words = split_words(text, windows=os.name == "nt")
     except ValueError as error:
-        source.problems.append(_malformed_variable(variable, text, str(error), example))
+        refuse(text, str(error))
         return
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
-            yield source.value(key, value, origin, example, name)
+            yield RawValue(key, value, origin, example, name)
         else:
-            source.problems.append(_malformed_variable(variable, word, "it has no =", example))
+            refuse(word, "it has no =")
 
 
 def _unknown_name(name: str, value: ConfigValue) -> Problem:
@@ -222,7 +212,7 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
         return _unknown_setting(name, config_option(*replacement.format(value).split("=", 1)))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
-    theirs = [known.removesuffix(".*") for known in read_passthrough().names]
+    theirs = [known.removesuffix(".*") for known in read_passthrough().backends]
     meant = nearest_key(name, [*own, *theirs])
     if dot and (table := find_nearest(head, tables)):
         meant = f"{table}.{entry}"
@@ -241,12 +231,6 @@ def _unknown_setting(name: str, meant: str) -> Problem:
 
 def _format_example(key: str, value: ConfigValue) -> str:
     return config_option(key, value) if isinstance(value, str) else f"-C {key}=…"
-
-
-def _malformed_variable(variable: str, text: str, why: str, example: str) -> Problem:
-    return Problem.of(
-        "malformed-variable", origin=f"variable {variable}", text=text, reason=why, assignment=example
-    )
 
 
 def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:

@@ -17,8 +17,7 @@ from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import CONFIG_VARIABLE, config_folder
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
-from torchwheel.settings.layers import Layer, Setting, stack_groups
-from torchwheel.settings.raw_values import Source, Table, header_text, read_table
+from torchwheel.settings.layers import Layer, Setting, Source, Table, read_table, split_header, stack_groups
 from torchwheel.system.files import overlays_folder
 from torchwheel.system.paths import find_below, is_closed
 from torchwheel.system.toml import read_toml
@@ -56,18 +55,13 @@ def canonical_name(name: str) -> str:
 
 
 def read_definition(name: str, kind: str, table: Table, source: Source, host: Host) -> Definition:
-    header = {
-        key: header_text(table.content, TABLE_HEADER[key], table.origin, source.problems)
-        for key in TABLE_HEADER
-    }
-    body = {key: raw for key, raw in table.content.items() if key not in TABLE_HEADER}
-    settings = replace(table, content=body, others=(*table.others, *TABLE_HEADER))
+    header, body = split_header(table, TABLE_HEADER, source.problems)
     return Definition(
         name=name,
         kind=kind,
         title=header["title"],
         inherits=canonical_name(header["inherits"]) if header["inherits"] else "",
-        settings=read_table(settings, source, host),
+        settings=read_table(body, source, host),
         origin=table.origin,
         layer=source.layer,
     )
@@ -82,13 +76,12 @@ def _read_overlay(
     except TorchwheelError as error:
         problems += error.problems
         return None
-    header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
+    header, body = split_header(Table(content, origin, Where.TARGET), FILE_HEADER, problems)
     if not header["kind"]:
         if "kind" not in content:
             problems.append(Problem.of("overlay-without-kind", origin=origin))
         return None
-    body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
-    table = Table(body, origin, _WHERE[header["kind"]], tuple(FILE_HEADER))
+    table = replace(body, where=_WHERE[header["kind"]])
     return read_definition(name, header["kind"], table, Source(layer, problems, file.parent), host)
 
 

@@ -14,13 +14,12 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, 
 from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.known_keys import Where
-from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.layers import Layer, Setting, Source, Table, read_table
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
-from torchwheel.settings.raw_values import Source, Table, read_table
 from torchwheel.settings.value_types import raw_text
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import get_subtable, read_toml
 
 TOOL = "torchwheel"
 """The name of torchwheel's table."""
@@ -68,11 +67,7 @@ class Project:
         return self.table("build-system").get("build-backend") == BACKEND or bool(self.torchwheel)
 
     def table(self, *names: str) -> Mapping[str, Any]:
-        """The table at these names, such as ``"tool", "scikit-build"``; empty if there is no such table."""
-        found: Any = self.pyproject
-        for name in names:
-            found = found.get(name, {}) if isinstance(found, Mapping) else {}
-        return found if isinstance(found, Mapping) else {}
+        return get_subtable(self.pyproject, *names)
 
 
 @dataclass(frozen=True)

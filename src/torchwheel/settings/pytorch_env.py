@@ -13,8 +13,7 @@ from typing import Any
 
 from torchwheel.reporting.errors import Problem
 from torchwheel.settings.known_keys import all_keys
-from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.raw_values import Source
+from torchwheel.settings.layers import Layer, RawValue, Setting, Source
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.system.toml import read_toml
 
@@ -54,7 +53,6 @@ class PytorchVariables:
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
         refused: names and patterns of variables that must not reach a build.
         windows: whether the platform reports all names in upper case.
-        by_upper_case: a rule's name in upper case -> the name.
     """
 
     table: Mapping[str, Any]
@@ -74,12 +72,10 @@ class PytorchVariables:
         return next((rule for pattern, rule in self.patterns if fnmatchcase(name, pattern)), None)
 
     def reason_ignored(self, name: str) -> str:
-        """The reason why a variable that looks like PyTorch's is ignored; else empty."""
         name = self.normalise_name(name)
         return next((reason for pattern, reason in self.ignored if fnmatchcase(name, pattern)), "")
 
     def is_refused(self, name: str) -> bool:
-        """Whether a variable must not reach a build, not even through ``env.NAME``."""
         return any(fnmatchcase(self.normalise_name(name), pattern) for pattern in self.refused)
 
     def without_refused(self, environment: Mapping[str, str]) -> dict[str, str]:
@@ -151,8 +147,7 @@ def read_pytorch_env(
     """Read settings from the variables of PyTorch's build; also return the ignored variables -> why."""
     variables = pytorch_variables(windows=windows)
     source = Source(Layer.ENVIRONMENT, problems, folder, ambient=True)
-    settings: list[Setting] = []
-    ignored: dict[str, str] = {}
+    settings, ignored = list[Setting](), dict[str, str]()
     for variable, text in sorted(environment.items()):
         if not text.strip():
             continue
@@ -189,7 +184,7 @@ def _read_value(
     source: Source, key: str, entry: str, text: str, origin: str, rank: int
 ) -> tuple[Setting, ...]:
     example = f"{origin.removeprefix('variable ')}={all_keys()[key].example_value}"
-    return replace(source, rank=rank).read([source.value(all_keys()[key], text, origin, example, entry)])
+    return replace(source, rank=rank).read([RawValue(all_keys()[key], text, origin, example, entry)])
 
 
 def _read_arguments(text: str, origin: str, source: Source) -> tuple[Setting, ...]:

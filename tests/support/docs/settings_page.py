@@ -70,7 +70,7 @@ def reference() -> str:
             components=_table(
                 "component | what it is | CMake options | needs", map(_component_row, read_components())
             ),
-            passthrough=_names(read_passthrough().names),
+            passthrough=_names(read_passthrough().backends),
             unlabelled=_names(one.name for one in read_components() if not one.labelled),
         )
     )

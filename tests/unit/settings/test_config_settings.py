@@ -121,7 +121,7 @@ def test_scikit_build_cores_keys_are_all_known() -> None:
     # Keys that only pyproject.toml can have, and those that are torchwheel's own settings.
     elsewhere = {"overrides", "config-setting", "cmake.define", "cmake.build-type", "build-dir", "env"}
     leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere
-    known = {*read_passthrough().names, *read_passthrough().renamed}
+    known = {*read_passthrough().backends, *read_passthrough().renamed}
     assert {leaf for leaf in leaves if leaf not in known and f"{leaf}.*" not in known} == set()
     # What the schema cannot say: variants are set with -C alone; ``fail`` and ``generate`` take other forms.
     beyond = {"variant", "variant-name", "variant-label", "null-variant", "fail", "editable_mode"}

@@ -28,7 +28,7 @@ def test_everything_is_in_it() -> None:
     read = {name for entry in pytorch_variables().table["variable"] for name in entry["names"]}
     variables = {*read, *OTHER_VARIABLES}
     parts = {name for item in read_components() for name in (item.name, *item.aliases, *item.options)}
-    assert {*names, *variables, *parts, *read_passthrough().names} - mentioned == set()
+    assert {*names, *variables, *parts, *read_passthrough().backends} - mentioned == set()
 
 
 def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
