@@ -18,7 +18,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from torchwheel.plan.forwarding import forwarding_rules
+from torchwheel.plan.defines import forwarding_rules
 from torchwheel.preflight.this_machine import IMPORTED_PACKAGES
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import read_components

@@ -26,7 +26,7 @@ from torchwheel.host.this import (
     this_host,
     with_home_and_path,
 )
-from torchwheel.plan.forwarding import build_requirements
+from torchwheel.plan.defines import build_requirements
 from torchwheel.plan.make import Inputs
 from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
 from torchwheel.reporting.terminal import shell_word

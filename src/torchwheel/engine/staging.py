@@ -23,7 +23,7 @@ from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_inst
 from torchwheel.engine.relevant_environment import environment_digest
 from torchwheel.engine.session import held_folder
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
+from torchwheel.plan.defines import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import join_items, say

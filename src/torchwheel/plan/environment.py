@@ -21,7 +21,7 @@ from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
 from torchwheel.host.programs import program_stem
 from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
-from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
+from torchwheel.plan.defines import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer, Setting, Settings

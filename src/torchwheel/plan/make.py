@@ -12,10 +12,15 @@ from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import BuildFolders, Inclusion, Plan, compute_fingerprint
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
+    INCLUDE_BEFORE,
+    backend_settings,
+    build_requirements,
     cache_findings,
     define_findings,
     defines_for,
+    forwarding_rules,
     launcher_defines,
+    requested_settings,
     switched_off,
 )
 from torchwheel.plan.environment import (
@@ -24,13 +29,6 @@ from torchwheel.plan.environment import (
     variable_findings,
     variables_for,
     with_folders,
-)
-from torchwheel.plan.forwarding import (
-    INCLUDE_BEFORE,
-    backend_settings,
-    build_requirements,
-    forwarding_rules,
-    requested_settings,
 )
 from torchwheel.plan.naming import name_wheel
 from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings, shared_cache
@@ -79,7 +77,8 @@ def make_plan(inputs: Inputs) -> Plan:
     named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _choose_jobs(settings, tree, host, architectures)
     # Without launchers: a build has one folder, whatever the compiler cache.
-    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
+    of_cuda = cuda.defines() if cuda is not None else ()
+    defines = defines_for(settings, tree, architectures, of_cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable

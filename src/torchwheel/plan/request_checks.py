@@ -17,7 +17,7 @@ from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.compilers import holds_flags
 from torchwheel.host.machine import Host
 from torchwheel.host.this import odd_characters
-from torchwheel.plan.forwarding import Forwarding
+from torchwheel.plan.defines import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning

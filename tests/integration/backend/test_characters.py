@@ -17,7 +17,7 @@ import pytest
 from preflight.contexts import context
 from torchwheel.host import this
 from torchwheel.host.this import cache_folder, odd_characters, temporary_variables
-from torchwheel.plan.forwarding import cmake_file
+from torchwheel.plan.defines import cmake_file
 from torchwheel.preflight.checks.machine import no_special_characters
 from torchwheel.preflight.registry import Passed
 

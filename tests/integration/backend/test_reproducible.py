@@ -12,7 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, LATER, check, clean_environment, make_tree, torchwheel
 from places import REPOSITORY
-from torchwheel.plan.forwarding import cmake_file
+from torchwheel.plan.defines import cmake_file
 from torchwheel.reproducible import nvcc_naming
 
 EPOCH = "1700000000"

@@ -13,7 +13,7 @@ from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit,
 from said import said
 from torchwheel.engine.configuring import read_cmake_cache, read_cmake_values
 from torchwheel.plan.build_plan import REPORT, Plan
-from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules, link_inputs_text
+from torchwheel.plan.defines import cmake_file, environment_text, forwarding_rules, link_inputs_text
 from torchwheel.tree.source_tree import Generation
 
 CUDA_ROOT = "/opt/cuda-12.9"
