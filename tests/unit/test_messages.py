@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -44,40 +44,50 @@ def name_of(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+def values_of(call: ast.Call, assigned: Mapping[str, ast.expr]) -> set[str | None]:
+    """The names of a raise site's values; None is among them where a mapping has others."""
+    names: set[str | None] = set()
+    for keyword in call.keywords:
+        mapping = assigned.get(ast.unparse(keyword.value)) if keyword.arg is None else None
+        if isinstance(mapping, ast.Dict):
+            names |= {key.value if isinstance(key, ast.Constant) else None for key in mapping.keys}
+        else:
+            names.add(keyword.arg)
+    return names - {"origin"}
+
+
 @cache
-def raise_sites() -> tuple[tuple[str, ast.Call, frozenset[str]], ...]:
-    """Every call of ``Problem.of`` and ``refusal`` that names its message, with the keys that it may name."""
+def raise_sites() -> tuple[tuple[str, set[str | None], set[str]], ...]:
+    """Every call of ``Problem.of`` and ``refusal`` that names its message: the place, its values and keys."""
     return tuple(_raise_sites())
 
 
-def _raise_sites() -> Iterator[tuple[str, ast.Call, frozenset[str]]]:
+def _raise_sites() -> Iterator[tuple[str, set[str | None], set[str]]]:
     for file in sorted(ROOT.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         # Most files raise nothing of the catalogue, and reading their grammar takes a second.
         if not re.search(r"Problem\s*\.\s*of|refusal", text):
             continue
         for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
-            # Its key may have been chosen between two texts before.
-            named = {
-                ast.unparse(node.targets[0]): node.value
-                for node in ast.walk(function)
-                if isinstance(node, ast.Assign) and CHOICE.fullmatch(ast.unparse(node.value))
-            }
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call) and name_of(node.func) in ("Problem.of", "refusal"):
-                    place = f"{file.relative_to(ROOT)}:{node.lineno}"
-                    keys = [key for one in node.args for key in keys_of(named.get(ast.unparse(one), one))]
+            nodes = sorted(ast.walk(function), key=lambda node: getattr(node, "lineno", 0))
+            # A mapping, or a choice between two keys, may be written out before.
+            assigned: dict[str, ast.expr] = {}
+            for node in nodes:
+                if isinstance(node, ast.Assign):
+                    assigned[ast.unparse(node.targets[0])] = node.value
+                elif isinstance(node, ast.Call) and name_of(node.func) in ("Problem.of", "refusal"):
+                    first = assigned.get(ast.unparse(node.args[0]), node.args[0])
+                    keys = keys_of(first if CHOICE.fullmatch(ast.unparse(first)) else node.args[0])
                     if len(node.args) == 1 and keys:
-                        yield place, node, frozenset(keys)
+                        yield f"{file.relative_to(ROOT)}:{node.lineno}", values_of(node, assigned), keys
 
 
 @pytest.mark.parametrize("site", raise_sites(), ids=lambda site: site[0])
 def test_a_raise_site_gives_the_values_that_the_texts_need(
-    site: tuple[str, ast.Call, frozenset[str]],
+    site: tuple[str, set[str | None], set[str]],
 ) -> None:
-    _, call, keys = site
+    _, given, keys = site
     assert keys <= read_messages().keys()
-    given = {keyword.arg for keyword in call.keywords} - {"origin"}
     if None not in given:
         assert given == set().union(*(read_messages()[key].placeholders for key in keys))
 

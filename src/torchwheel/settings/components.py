@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,11 @@ class Component:
     source: str
 
 
-@dataclass(frozen=True)
 class ComponentCatalogue:
-    by_name: Mapping[str, Component]
-    _by_spelling: Mapping[str, Component] = field(repr=False)
-    _by_option: Mapping[str, Component] = field(repr=False)
+    def __init__(self, components: Iterable[Component]) -> None:
+        self.by_name = {item.name: item for item in components}
+        self._by_spelling = {name: item for item in self for name in (item.name, *item.aliases)}
+        self._by_option = {option: item for item in self for option in item.options}
 
     def __iter__(self) -> Iterator[Component]:
         return iter(self.by_name.values())
@@ -57,12 +57,7 @@ class ComponentCatalogue:
 def read_components() -> ComponentCatalogue:
     table = read_toml(Path(__file__).with_name("components.toml"))
     source = table.pop("source")
-    by_name = {name: _read_component(name, entry, source) for name, entry in table.items()}
-    return ComponentCatalogue(
-        by_name=by_name,
-        _by_spelling={name: item for item in by_name.values() for name in (item.name, *item.aliases)},
-        _by_option={option: item for item in by_name.values() for option in item.options},
-    )
+    return ComponentCatalogue(_read_component(name, entry, source) for name, entry in table.items())
 
 
 def _read_component(name: str, entry: Mapping[str, Any], default_source: str) -> Component:

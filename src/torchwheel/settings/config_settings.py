@@ -99,7 +99,6 @@ def read_config_settings(
     """Read the settings given with ``-C``, and collect the ones for the wrapped backend.
 
     Of the latter only CMake's arguments are read, because their options change the wheel's name and manifest.
-    Relative paths are relative to ``folder``.
     """
     values, handed_on = list[RawValue](), dict[str, ConfigValue]()
     for name, value in (given or {}).items():
@@ -167,7 +166,7 @@ def own_key(given: str) -> tuple[Key, str] | None:
 def read_variables(
     environment: Mapping[str, str], problems: list[Problem], folder: Path | None = None
 ) -> tuple[Setting, ...]:
-    """Read the settings in torchwheel's own variables; relative paths are relative to ``folder``."""
+    """Read the settings in torchwheel's own variables."""
     by_variable = {key.variable: key for key in keys_for(Where.COMMAND).values()}
     known = [*by_variable, *OTHER_VARIABLES]
     values: list[RawValue] = []
@@ -220,13 +219,9 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
 
 
 def _unknown_setting(name: str, meant: str) -> Problem:
-    return Problem.of(
-        "unknown-setting/near" if meant else "unknown-setting",
-        origin=f"-C {name}",
-        name=name,
-        settings=", ".join(keys_for(Where.COMMAND)),
-        meant=meant,
-    )
+    id = "unknown-setting/near" if meant else "unknown-setting"
+    settings = ", ".join(keys_for(Where.COMMAND))
+    return Problem.of(id, origin=f"-C {name}", name=name, settings=settings, meant=meant)
 
 
 def _format_example(key: str, value: ConfigValue) -> str:

@@ -37,7 +37,6 @@ class Definition:
 
     name: str
     kind: str
-    title: str
     inherits: str
     settings: tuple[Setting, ...]
     origin: str
@@ -59,7 +58,6 @@ def read_definition(name: str, kind: str, table: Table, source: Source, host: Ho
     return Definition(
         name=name,
         kind=kind,
-        title=header["title"],
         inherits=canonical_name(header["inherits"]) if header["inherits"] else "",
         settings=read_table(body, source, host),
         origin=table.origin,
@@ -133,13 +131,9 @@ class Overlays:
                 circle = " -> ".join(reversed([parent, *chain]))
                 raise refusal("circular-inheritance", origin=child.origin, name=parent, chain=circle)
             if not self.has_name(parent, kind):
-                raise refusal(
-                    "unknown-target/parent" if kind == "target" else "unknown-profile/parent",
-                    origin=child.origin,
-                    name=parent,
-                    child=child.name,
-                    advice=self.suggest_name(parent, kind),
-                )
+                id = "unknown-target/parent" if kind == "target" else "unknown-profile/parent"
+                advice = self.suggest_name(parent, kind)
+                raise refusal(id, origin=child.origin, name=parent, child=child.name, advice=advice)
             chain.insert(0, parent)
         gpu = gpu_of(chain[0]) if kind == "target" else None
         shared = f"sm{gpu.compute_capability.number}" if gpu else ""
@@ -194,11 +188,9 @@ def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
 def read_overlays(
     tables: Mapping[str, Definition], user_folder: Path | None, host: Host, problems: list[Problem]
 ) -> Overlays:
-    """Read the shipped overlays, those in the user's folder, and the project's target tables."""
-    folders = [(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")]
-    if user_folder is not None:
-        folders.append((user_folder, Layer.USER_OVERLAY, ""))
-    return Overlays(tuple(folders), tables, host, problems)
+    """The shipped overlays, those in the user's folder, and the project's target tables."""
+    own = [(user_folder, Layer.USER_OVERLAY, "")] if user_folder is not None else []
+    return Overlays(((overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"), *own), tables, host, problems)
 
 
 Detect = Callable[[], Sequence[NamedGpu]]
@@ -214,10 +206,9 @@ class Target:
     """
 
     name: str
-    title: str
-    architectures: ArchitectureList | None
-    arch_origin: str
-    settings: tuple[Setting, ...]
+    architectures: ArchitectureList | None = None
+    arch_origin: str = ""
+    settings: tuple[Setting, ...] = ()
 
 
 def resolve_targets(
@@ -241,14 +232,8 @@ def resolve_profiles(
     for spelled in named.value:
         name = canonical_name(spelled)
         if not overlays.definitions(name, "profile"):
-            problems.append(
-                Problem.of(
-                    "unknown-profile",
-                    origin=named.origin,
-                    name=spelled,
-                    advice=overlays.suggest_name(spelled, "profile"),
-                )
-            )
+            advice = overlays.suggest_name(spelled, "profile")
+            problems.append(Problem.of("unknown-profile", origin=named.origin, name=spelled, advice=advice))
             continue
         with collect_problems(problems):
             yield overlays.settings(overlays.inheritance_chain(name, "profile"), "profile")
@@ -259,14 +244,14 @@ def _resolve_name(name: str, origin: str, overlays: Overlays, detect: Detect | N
     if canonical != NATIVE:
         yield _target_of_name(name, canonical, origin, overlays)
     elif detect is None:
-        yield Target(NATIVE, "the GPUs of this machine", None, "", ())
+        yield Target(NATIVE)
     else:
         try:
             detected = detect()
         except NoAnswer as failure:
-            raise TorchwheelError(_no_gpu_found(origin, str(failure))) from None
+            raise _no_gpu_found(origin, str(failure)) from None
         if not detected:
-            raise TorchwheelError(_no_gpu_found(origin))
+            raise _no_gpu_found(origin)
         for gpu in detected:
             yield _target_of_gpu(gpu, overlays)
 
@@ -275,22 +260,20 @@ def _target_of_gpu(gpu: NamedGpu, overlays: Overlays) -> Target:
     name = canonical_name(gpu.name)
     if overlays.has_name(name, "target"):
         return _target_of_name(gpu.name, name, NATIVE, overlays)
-    architectures = ArchitectureList.of([CodeTarget(gpu.compute_capability, sass=True, ptx=False)])
-    return Target(name, gpu.name, architectures, f"compute capability of {gpu.name}", ())
+    return Target(name, _machine_code(gpu), f"compute capability of {gpu.name}")
+
+
+def _machine_code(gpu: NamedGpu | KnownGpu) -> ArchitectureList:
+    return ArchitectureList.of([CodeTarget(gpu.compute_capability, sass=True, ptx=False)])
 
 
 def _target_of_name(spelled: str, name: str, origin: str, overlays: Overlays) -> Target:
     if not overlays.has_name(name, "target"):
         raise TorchwheelError(_unknown_target(spelled, overlays, origin))
-    gpu = gpu_of(name)
-    definitions = overlays.definitions(name, "target")
     chain = overlays.inheritance_chain(name, "target")
     settings = tuple(item for item in overlays.settings(chain, "target") if item.key != "arch")
-    title = next((item.title for item in reversed(definitions) if item.title), gpu.title if gpu else "")
-    if CPU in chain:
-        return Target(name, title, None, "", settings)
-    architectures, arch_origin = _find_architectures(chain, overlays)
-    return Target(name, title, architectures, arch_origin, settings)
+    architectures, origin = (None, "") if CPU in chain else _find_architectures(chain, overlays)
+    return Target(name, architectures, origin, settings)
 
 
 def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[ArchitectureList, str]:
@@ -299,8 +282,7 @@ def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[Arc
             if arch := next((setting for setting in definition.settings if setting.key == "arch"), None):
                 return arch.value, arch.origin
         if gpu := gpu_of(name):
-            capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
-            return ArchitectureList.of([capability]), f"compute capability of {name}"
+            return _machine_code(gpu), f"compute capability of {name}"
     origin = overlays.definitions(chain[-1], "target")[-1].origin
     raise refusal("target-without-architecture", origin=origin, name=chain[-1])
 
@@ -309,23 +291,20 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     if candidates := read_gpus().find_candidates(name):
         listed = ", ".join(gpu.described for gpu in candidates)
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
-    if answer := read_gpus().refusal(name):
-        return Problem.of("unknown-target", origin=origin, name=name, advice=answer)
-    words = name.split()
-    if len(words) > 1 and all(overlays.has_name(canonical_name(word), "target") for word in words):
-        return Problem.of(
-            "unknown-target",
-            origin=origin,
-            name=name,
-            advice=f'write "{",".join(words)}": commas separate targets',
-        )
-    with suppress(TorchwheelError):
-        parse_architectures(name)
-        return Problem.of("unknown-target/architecture", origin=origin, name=name)
-    return Problem.of(
-        "unknown-target", origin=origin, name=name, advice=overlays.suggest_name(name, "target")
-    )
+    advice, words = read_gpus().refusal(name), name.split()
+    if (
+        not advice
+        and len(words) > 1
+        and all(overlays.has_name(canonical_name(one), "target") for one in words)
+    ):
+        advice = f'write "{",".join(words)}": commas separate targets'
+    if not advice:
+        with suppress(TorchwheelError):
+            parse_architectures(name)
+            return Problem.of("unknown-target/architecture", origin=origin, name=name)
+    advice = advice or overlays.suggest_name(name, "target")
+    return Problem.of("unknown-target", origin=origin, name=name, advice=advice)
 
 
-def _no_gpu_found(origin: str, why: str = "nvidia-smi is missing, or lists none") -> Problem:
-    return Problem.of("no-gpu-found/target", origin=origin, why=why)
+def _no_gpu_found(origin: str, why: str = "nvidia-smi is missing, or lists none") -> TorchwheelError:
+    return refusal("no-gpu-found/target", origin=origin, why=why)

@@ -44,24 +44,29 @@ class VariableRule:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
 class PytorchVariables:
-    """The variables of PyTorch's build.
+    """The variables of PyTorch's build; ``windows`` reports all names in upper case."""
 
-    Attributes:
-        patterns: (pattern, rule), for variables without a rule of their own.
-        ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
-        refused: names and patterns of variables that must not reach a build.
-        windows: whether the platform reports all names in upper case.
-    """
-
-    table: Mapping[str, Any]
-    rules: Mapping[str, VariableRule]
-    patterns: tuple[tuple[str, VariableRule], ...]
-    ignored: tuple[tuple[str, str], ...]
-    refused: frozenset[str]
-    windows: bool
-    by_upper_case: Mapping[str, str]
+    def __init__(self, *, windows: bool) -> None:
+        self.table = table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
+        # Further variables by which CMake finds a package.
+        folders = {
+            variable.upper() if windows else variable: VariableRule("env")
+            for package in table["package"]["names"]
+            for variable in (f"{package}_ROOT", f"{package.upper()}_ROOT", f"{package}_DIR")
+        }
+        named = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
+        self.rules = {**folders, **named}
+        # For variables without a rule of their own.
+        self._patterns = [
+            (form.format(name), _read_rule(entry, ""))
+            for kind, form in (("prefix", "{}?*"), ("suffix", "?*{}"))
+            for entry in table[kind]
+            for name in entry["names"]
+        ]
+        # They only look like PyTorch's, or must not reach a build.
+        self._ignored = [(pattern, entry) for entry in table["ignored"] for pattern in entry["names"]]
+        self._upper_case = {name.upper(): name for name in named} if windows else None
 
     def find_rule(self, name: str) -> VariableRule | None:
         name = self.normalise_name(name)
@@ -69,14 +74,15 @@ class PytorchVariables:
             return self.rules[name]
         if self.reason_ignored(name):
             return None
-        return next((rule for pattern, rule in self.patterns if fnmatchcase(name, pattern)), None)
+        return next((rule for pattern, rule in self._patterns if fnmatchcase(name, pattern)), None)
 
     def reason_ignored(self, name: str) -> str:
         name = self.normalise_name(name)
-        return next((reason for pattern, reason in self.ignored if fnmatchcase(name, pattern)), "")
+        return next((entry["reason"] for pattern, entry in self._ignored if fnmatchcase(name, pattern)), "")
 
     def is_refused(self, name: str) -> bool:
-        return any(fnmatchcase(self.normalise_name(name), pattern) for pattern in self.refused)
+        name = self.normalise_name(name)
+        return any(fnmatchcase(name, pattern) for pattern, entry in self._ignored if entry.get("refused"))
 
     def without_refused(self, environment: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in environment.items() if not self.is_refused(name)}
@@ -94,34 +100,12 @@ class PytorchVariables:
 
     def normalise_name(self, name: str) -> str:
         """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
-        return self.by_upper_case.get(name.upper(), name.upper()) if self.windows else name
+        return name if self._upper_case is None else self._upper_case.get(name.upper(), name.upper())
 
 
 @cache
 def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
-    table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
-    ignored = table["ignored"]
-    # Further variables by which CMake finds a package.
-    folders = {
-        variable.upper() if windows else variable: VariableRule("env")
-        for package in table["package"]["names"]
-        for variable in (f"{package}_ROOT", f"{package.upper()}_ROOT", f"{package}_DIR")
-    }
-    named = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
-    return PytorchVariables(
-        table=table,
-        rules={**folders, **named},
-        patterns=tuple(
-            (form.format(name), _read_rule(entry, ""))
-            for kind, form in (("prefix", "{}?*"), ("suffix", "?*{}"))
-            for entry in table[kind]
-            for name in entry["names"]
-        ),
-        ignored=tuple((pattern, entry["reason"]) for entry in ignored for pattern in entry["names"]),
-        refused=frozenset(name for entry in ignored if entry.get("refused") for name in entry["names"]),
-        windows=windows,
-        by_upper_case={name.upper(): name for name in named},
-    )
+    return PytorchVariables(windows=windows)
 
 
 def _read_rule(entry: Mapping[str, Any], name: str) -> VariableRule:
@@ -144,7 +128,7 @@ def read_pytorch_env(
     *,
     windows: bool = _WINDOWS,
 ) -> tuple[tuple[Setting, ...], Mapping[str, str]]:
-    """Read settings from the variables of PyTorch's build; also return the ignored variables -> why."""
+    """The settings from the variables of PyTorch's build, and the ignored variables -> why."""
     variables = pytorch_variables(windows=windows)
     source = Source(Layer.ENVIRONMENT, problems, folder, ambient=True)
     settings, ignored = list[Setting](), dict[str, str]()
@@ -163,10 +147,8 @@ def _settings_of(name: str, text: str, rule: VariableRule, source: Source) -> tu
     origin, rank = f"variable {name}", -rule.order
     if rule.allowed:
         if text.strip() not in rule.allowed:
-            problem = Problem.of(
-                "forbidden-value", origin=origin, name=name, value=text, why=rule.why, fix=rule.remedy
-            )
-            source.problems.append(problem)
+            values = {"name": name, "value": text, "why": rule.why, "fix": rule.remedy}
+            source.problems.append(Problem.of("forbidden-value", origin=origin, **values))
         return ()
     if rule.flag:
         return _read_value(source, rule.becomes, "", rule.flag, origin, rank) if parse_truth(text) else ()

@@ -37,8 +37,8 @@ _log = logging.getLogger(__name__)
 
 _CMAKE_ARGS = "cmake-args"
 """Internal key for the content of CMAKE_ARGS other than options."""
+# Within a layer of overlays profiles override the target, and each profile the one named before it.
 _PROFILE_RANK = 10
-"""Within a layer of overlays profiles override the target, and each profile the one named before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +101,15 @@ def load_settings(
 
     Args:
         user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
-        detect: finds the GPUs of this machine; called only for the target ``native``, which is not resolved
-            without it.
+        detect: called only for the target ``native``, which is not resolved without it.
     """
     # Before anything is read, because messages quote values.
     learn_secrets({**environment, **(config_settings or {})})
     problems: list[Problem] = []
     if isinstance(project, Path):
-        project = _read_project(project, problems)
+        folder, project = project, Project(project.absolute())
+        with collect_problems(problems):
+            project = read_project(folder)
     written = read_project_settings(project, host, problems)
     pytorch_env, ignored = read_pytorch_env(environment, problems, working_folder)
     configured, passthrough = read_config_settings(config_settings, problems, working_folder)
@@ -138,12 +139,6 @@ def load_settings(
     )
 
 
-def _read_project(folder: Path, problems: list[Problem]) -> Project:
-    with collect_problems(problems):
-        return read_project(folder)
-    return Project(folder.absolute())
-
-
 def _resolve_all(
     given: tuple[Setting, ...], overlays: Overlays, detect: Detect | None, problems: list[Problem]
 ) -> dict[str, Setting]:
@@ -152,20 +147,22 @@ def _resolve_all(
     targets = resolve_targets(chosen, overlays, detect, problems) if chosen else ()
     cuda = any(target.architectures or target.name == NATIVE for target in targets)
     if chosen and targets:
-        named = replace(chosen, value=tuple(target.name for target in targets))
-        candidates = [named if item is chosen else item for item in candidates]
+        spelled = replace(chosen, value=tuple(target.name for target in targets))
+        candidates = [spelled if item is chosen else item for item in candidates]
         candidates += [item for target in targets for item in target.settings]
-    candidates += _profile_settings(candidates, overlays, problems)
+    named = _find_highest(candidates, "profile")
+    for rank, group in enumerate(resolve_profiles(named, overlays, problems) if named else (), _PROFILE_RANK):
+        candidates += [replace(setting, rank=rank) for setting in group]
     if chosen and targets and not cuda:
-        problems += [p for s in candidates if s.key == "arch" for p in check_architectures(chosen, s)]
+        problems += [p for s in candidates if s.key == "arch" for p in _check_architectures(chosen, s)]
         candidates = [item for item in candidates if item.key != "arch"]
     if chosen and targets:
         candidates += _implied_settings(chosen, targets, cuda=cuda)
-    entries = follow_dependencies(resolve(candidates, problems), problems)
+    entries = _follow_dependencies(_resolve(candidates, problems), problems)
     entries = _settle_cuda_source(entries, problems)
     if chosen and targets:
-        problems += check_cuda(chosen, entries, cuda=cuda)
-    problems += check_systems(entries, overlays.host.system)
+        problems += _check_cuda(chosen, entries, cuda=cuda)
+    problems += _check_systems(entries, overlays.host.system)
     return entries
 
 
@@ -185,19 +182,7 @@ def _implied_settings(chosen: Setting, targets: tuple[Target, ...], *, cuda: boo
     return tuple(implied)
 
 
-def _profile_settings(
-    candidates: list[Setting], overlays: Overlays, problems: list[Problem]
-) -> list[Setting]:
-    named = _find_highest(candidates, "profile")
-    profiles = resolve_profiles(named, overlays, problems) if named else ()
-    return [
-        replace(setting, rank=_PROFILE_RANK + number)
-        for number, group in enumerate(profiles)
-        for setting in group
-    ]
-
-
-def resolve(candidates: Iterable[Setting], problems: list[Problem]) -> dict[str, Setting]:
+def _resolve(candidates: Iterable[Setting], problems: list[Problem]) -> dict[str, Setting]:
     """Pick the setting with the highest precedence for every key, sorted by key.
 
     Different values of equal precedence, from two targets, are a problem; version ranges are intersected instead.
@@ -221,39 +206,22 @@ def _pick_winner(group: list[Setting], problems: list[Problem]) -> Setting:
         origins = dict.fromkeys(setting.origin for setting in level)
         winner = Setting("cuda", ",".join(ranges), winner.layer, " and ".join(origins), rank=winner.rank)
     elif different:
-        problems.append(
-            Problem.of(
-                "targets-disagree",
-                origin=f"{winner.origin} and {different[0].origin}",
-                key=winner.key,
-                value=winner.text,
-                other=different[0].text,
-                option=config_option(winner.key, winner.text),
-            )
-        )
+        values = {"key": winner.key, "value": winner.text, "other": different[0].text}
+        origin, option = f"{winner.origin} and {different[0].origin}", config_option(winner.key, winner.text)
+        problems.append(Problem.of("targets-disagree", origin=origin, option=option, **values))
     lower = tuple(setting for own in level for setting in own.replaced)
     return replace(winner, replaced=(*lower, *flatten_replaced(ordered[len(level) :])))
 
 
 def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
-    """Merge ``cuda-from`` and ``cuda-path``: if they name different toolkits, the higher precedence wins.
-
-    The winner records the loser as replaced; equal precedence is a problem.
-    """
+    """Of ``cuda-from`` and ``cuda-path`` that name different toolkits, let the higher precedence win."""
     settled = dict(entries)
     source, path = entries.get("cuda-from"), entries.get("cuda-path")
     if path is None or source is None or source.value != "pypi":
         return settled
     if path.precedence == source.precedence:
-        problems.append(
-            Problem.of(
-                "cuda-from-contradicts-path",
-                origin=source.origin,
-                source=source.text,
-                path=path.text,
-                origin_of_path=path.origin,
-            )
-        )
+        values = {"source": source.text, "path": path.text, "origin_of_path": path.origin}
+        problems.append(Problem.of("cuda-from-contradicts-path", origin=source.origin, **values))
     elif path.precedence > source.precedence:
         settled["cuda-from"] = replace(source, value="system")
         settled["cuda-path"] = path.with_replaced([replace(source, replaced=())])
@@ -279,43 +247,29 @@ def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
     values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])
-    values["enable"] = _component_names(entries, wanted=True)
-    values["disable"] = _component_names(entries, wanted=False)
+    for name, wanted in (("enable", True), ("disable", False)):
+        named = {item.component for item in entries.values() if item.component and item.value is wanted}
+        values[name] = tuple(sorted(named))
     return values
 
 
-def _component_names(entries: Mapping[str, Setting], *, wanted: bool) -> tuple[str, ...]:
-    named = {item.component for item in entries.values() if item.component and item.value is wanted}
-    return tuple(sorted(named))
-
-
-def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
+def _check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
     """Report a setting of higher precedence that contradicts the target's ``USE_CUDA``."""
     effective = entries["define.USE_CUDA"]
-    if effective.on if cuda else effective.off:
-        return
-    yield Problem.of(
-        "target-contradicts-cuda/gpu" if cuda else "target-contradicts-cuda",
-        origin=effective.origin,
-        target=target.text,
-        origin_of_target=target.origin,
-        value=effective.text,
-    )
+    if not (effective.on if cuda else effective.off):
+        id = "target-contradicts-cuda/gpu" if cuda else "target-contradicts-cuda"
+        values = {"target": target.text, "origin_of_target": target.origin, "value": effective.text}
+        yield Problem.of(id, origin=effective.origin, **values)
 
 
-def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
+def _check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
     """Report an architecture list requested together with ``cpu``, which cannot use it."""
     if explicit.precedence >= target.precedence and not explicit.ambient:
-        yield Problem.of(
-            "arch-without-gpu",
-            origin=explicit.origin,
-            arch=explicit.text,
-            target=target.text,
-            origin_of_target=target.origin,
-        )
+        values = {"arch": explicit.text, "target": target.text, "origin_of_target": target.origin}
+        yield Problem.of("arch-without-gpu", origin=explicit.origin, **values)
 
 
-def follow_dependencies(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
+def _follow_dependencies(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
     """Switch off the components whose dependency a setting of higher precedence switched off; report the others."""
     followed = dict(entries)
     unmet = list(_unmet_dependencies(followed))
@@ -328,46 +282,37 @@ def follow_dependencies(entries: Mapping[str, Setting], problems: list[Problem])
                     followed[key] = consequence.with_replaced([before[key]])
         unmet = list(_unmet_dependencies(followed))
     for component, setting, off in unmet:
-        problems.append(
-            Problem.of(
-                "component-needs",
-                origin=setting.origin,
-                component=component.name,
-                needed=off.component or off.name,
-                origin_of_needed=off.origin,
-            )
-        )
+        values = {
+            "component": component.name,
+            "needed": off.component or off.name,
+            "origin_of_needed": off.origin,
+        }
+        problems.append(Problem.of("component-needs", origin=setting.origin, **values))
     return followed
 
 
-def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
+def _check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
     for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
         # A target implies USE_CUDA, and the plan says more of it.
         named = setting is not None and (setting.component or setting.name != "USE_CUDA")
         if setting and named and component.systems and system not in component.systems:
+            values = {"component": component.name, "title": component.title, "option": setting.name}
+            systems = " and ".join(component.systems)
             yield Problem.of(
-                "component-not-here",
-                origin=setting.origin,
-                component=component.name,
-                option=setting.name,
-                system=system,
-                title=component.title,
-                systems=" and ".join(component.systems),
+                "component-not-here", origin=setting.origin, system=system, systems=systems, **values
             )
 
 
 def _unmet_dependencies(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
     """Yield each component that is on without a dependency, with the settings that switch on the one, off the other."""
+    by_name = read_components().by_name
     for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
         for group in component.depends_on if setting else ():
-            off = [
-                _switching_setting(read_components().by_name[name], entries, wanted=False) for name in group
-            ]
-            missing = [item for item in off if item]
-            if setting and len(missing) == len(group):
-                yield component, setting, max(missing, key=lambda item: item.precedence)
+            off = [one for n in group if (one := _switching_setting(by_name[n], entries, wanted=False))]
+            if setting and len(off) == len(group):
+                yield component, setting, max(off, key=lambda item: item.precedence)
 
 
 def _switching_setting(

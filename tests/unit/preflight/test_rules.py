@@ -8,9 +8,11 @@ from torchwheel.preflight.report import CHECKS
 from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.
-PLAN_SOURCES = ("plan/", "settings/components.py", "toolkit/needs.py", "toolkit/select.py")
-# What is found only of the toolkit of extensions.
-FOR_EXTENSIONS = {"cuda-mismatch", "no-packages-for-platform"}
+PLAN_SOURCES = ("plan/", "settings/resolve.py", "toolkit/needs.py", "toolkit/select.py")
+# What is found only of the toolkit of extensions, and what two settings alone contradict.
+WITHOUT_RULE = {
+    "cuda-from-contradicts-path", "cuda-mismatch", "no-packages-for-platform", "targets-disagree",
+}  # fmt: skip
 
 
 def test_there_is_a_file_for_every_subject() -> None:
@@ -28,7 +30,7 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
         for key in keys
         if place.startswith(PLAN_SOURCES)
     }
-    assert found - {rule.id for rule in read_rules().values()} == FOR_EXTENSIONS
+    assert found - {rule.id for rule in read_rules().values()} == WITHOUT_RULE
     assert read_rules().keys() - CHECKS.keys() - found == set()
 
 
