@@ -20,7 +20,7 @@ from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
-from torchwheel.wheel.linkage import without_libc
+from torchwheel.wheel.objfile import without_libc
 
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 

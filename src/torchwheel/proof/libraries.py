@@ -24,8 +24,8 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.linkage import LibraryFormat, platform_problems, read_machines, without_libc
 from torchwheel.wheel.metadata import parse_requirements
+from torchwheel.wheel.objfile import LibraryFormat, platform_problems, read_machines, without_libc
 
 _DATA = Path(__file__).with_name("libraries.toml")
 _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")

@@ -18,9 +18,7 @@ from typing import BinaryIO
 from torchwheel.system.paths import exists
 from torchwheel.wheel.bounded_file import Allowance, BoundedFile
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.elf import IDENTITY
-from torchwheel.wheel.linkage import LibraryFormat, Linkage
-from torchwheel.wheel.objfile import find_linkage
+from torchwheel.wheel.objfile import IDENTITY, LibraryFormat, Linkage, find_linkage
 from torchwheel.wheel.record import open_package
 
 MODULE = re.compile(

@@ -15,9 +15,8 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
-from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.metadata import missing_bounds
-from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.objfile import Linkage, read_linkage
 from torchwheel.wheel.proof import Expectation, check_labels, missing_code
 
 _LIMITED_PYTHON = "3.10"

@@ -21,7 +21,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, parse_numbers
-from torchwheel.wheel.linkage import Linkage
+from torchwheel.wheel.objfile import Linkage
 
 _FOLDER = Path(__file__).parent
 _REQUEST = re.compile(r"\d+\.\d+", re.ASCII)

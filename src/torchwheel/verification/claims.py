@@ -23,8 +23,8 @@ from torchwheel.settings.value_types import parse_truth
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.versions import major_minor
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.linkage import without_libc
 from torchwheel.wheel.metadata import parse_requirements
+from torchwheel.wheel.objfile import without_libc
 from torchwheel.wheel.proof import Expectation, check_device_code, stated_names
 from torchwheel.wheel.record import find_altered, open_package
 

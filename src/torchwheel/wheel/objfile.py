@@ -1,19 +1,33 @@
-"""Object files and shared libraries of any known format: their named sections, and what they take from others.
+"""Object files and shared libraries, ELF and PE: their sections, what they take from others, and what that asks for.
 
-PE files have a reader of its own: pefile maps the whole file, cuts names at 512 bytes, which C++ exceeds, and stops at
-8,192 symbols without a word. Source: https://learn.microsoft.com/windows/win32/debug/pe-format
+Only 64-bit little-endian ELF files, read by pyelftools in bounded work; what one takes from others is found through the
+section table, which linkers write and ``strip`` keeps. PE files have a reader of its own: pefile maps the whole file,
+cuts names at 512 bytes, which C++ exceeds, and stops at 8,192 symbols without a word.
+Source: https://learn.microsoft.com/windows/win32/debug/pe-format
 """
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
 
-from torchwheel.reporting.errors import refusal
-from torchwheel.wheel import elf
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.sections import Section as ElfSection
+from elftools.elf.sections import SymbolTableSection
+
+from torchwheel.host.machine import parse_platform
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.system.toml import shipped_toml
+from torchwheel.versions import parse_numbers
 from torchwheel.wheel.bounded_file import (
     IMPORTS,
     LIBRARIES,
@@ -21,17 +35,98 @@ from torchwheel.wheel.bounded_file import (
     SYMBOL_BYTES,
     Allowance,
     BoundedFile,
+    MeteredStream,
     open_stream,
 )
-from torchwheel.wheel.linkage import LibraryFormat, Linkage
+
+_DATA = Path(__file__).with_name("platform_level.toml")
+_SERIES = ("GLIBCXX", "CXXABI")
+_LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
+
+
+class LibraryFormat(Enum):
+    ELF = "ELF"
+    PE = "PE"
+
+
+class NeededVersion(NamedTuple):
+    library: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """What a shared library takes from others.
+
+    Attributes:
+        imports: the symbols, as stored, mangled where C++ is; ``#7`` for number 7 of a DLL.
+        search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
+        passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
+        fault: why the loader refuses an ELF file by its header.
+    """
+
+    format: LibraryFormat
+    libraries: tuple[str, ...]
+    imports: tuple[str, ...]
+    versions: tuple[NeededVersion, ...] = ()
+    search_path: tuple[str, ...] = ()
+    passes_on: bool = False
+    machine: int = 0
+    fault: str = ""
+
+    def newest_versions(self) -> dict[str, str]:
+        """The newest version of each series that it needs: ``{"GLIBC": "2.34", "GLIBCXX": "3.4.29"}``."""
+        newest: dict[str, str] = {}
+        for needed in self.versions:
+            series, _, number = needed.version.rpartition("_")
+            # Versions without a number, GLIBC_PRIVATE for one, have no order.
+            if series and all(part.isdecimal() for part in number.split(".")):
+                newest[series] = max(newest.get(series, "0"), number, key=parse_numbers)
+        return newest
+
+
+def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> Iterator[Problem]:
+    """Where a library needs newer system libraries than its platform tag promises; only manylinux tags promise any."""
+    if not platform_tag.startswith("manylinux"):
+        return
+    glibc = parse_platform(platform_tag, origin).glibc or "0"
+    promised = {"GLIBC": glibc, **_newest_versions(glibc)}
+    excess = [
+        f"{series}_{needed}"
+        for series, needed in linkage.newest_versions().items()
+        if series in promised and parse_numbers(needed) > parse_numbers(promised[series])
+    ]
+    if excess:
+        said = ", ".join(f"{series}_{newest}" for series, newest in promised.items())
+        values = {"needed": ", ".join(excess), "platform": platform_tag, "promised": said}
+        yield Problem.of("newer-than-platform-tag", origin=origin, **values)
+
+
+def without_libc(tag: str) -> str:
+    """A tag, or a tag's platform, without the oldest C library: ``linux_x86_64`` for ``manylinux_2_28_x86_64``."""
+    return _LIBC.sub("linux", tag)
+
+
+@cache
+def read_machines() -> Mapping[str, int]:
+    machines: Mapping[str, int] = shipped_toml(_DATA)["machines"]
+    return machines
+
+
+def _newest_versions(glibc: str) -> dict[str, str]:
+    """Series of symbol versions -> the newest one that a glibc's systems have; none where it is older than all."""
+    # What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library.
+    levels = shipped_toml(_DATA)["level"]
+    reached = [level for level in levels if parse_numbers(level["glibc"]) <= parse_numbers(glibc)]
+    return {series: reached[-1][series] for series in _SERIES} if reached else {}
+
 
 _COMMENT_LENGTH = 1000
 # mold and lld add a line of their own to what the compilers wrote.
 _LINKERS = ("mold ", "Linker: ")
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     name: str
     offset: int
     size: int
@@ -40,25 +135,14 @@ class Section:
 def read_sections(
     stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
 ) -> tuple[Section, ...]:
-    """The sections of a file that have bytes in it.
-
-    Returns:
-        Empty for a file that is neither 64-bit little-endian ELF nor PE.
-    """
+    """The sections of a file that have bytes in it; none of a file that is neither 64-bit little-endian ELF nor PE."""
     file = BoundedFile.of(stream, origin, allowance)
-    start = file.read(0, min(file.length, len(elf.IDENTITY)))
-    if start == elf.IDENTITY:
-        found = elf.elf_sections(file)
-    elif start[:2] == b"MZ":
-        headers = pe_headers(file)
-        found = (
-            (section.name.split(b"\0", 1)[0].decode("ascii", "replace"), section.offset, section.size)
-            for section in (headers.sections if headers else ())
-            if section.size
-        )
-    else:
-        return ()
-    sections = tuple(Section(*one) for one in found)
+    start = file.read(0, min(file.length, len(IDENTITY)))
+    sections: tuple[Section, ...] = ()
+    if start == IDENTITY:
+        sections = tuple(_elf_sections(file))
+    elif start[:2] == b"MZ" and (headers := _pe_headers(file)):
+        sections = tuple(section.named() for section in headers.sections if section.size)
     for section in sections:
         if section.offset + section.size > file.length:
             raise file.damaged(f"section {section.name!r} reaches past the end of the file")
@@ -77,10 +161,9 @@ def read_comment(stream: BinaryIO, origin: str = "") -> str:
 
 def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
     with open_stream(source, origin) as (stream, name):
-        linkage = find_linkage(BoundedFile.of(stream, name))
-    if linkage is None:
-        raise refusal("unknown-library-format", origin=name)
-    return linkage
+        if linkage := find_linkage(BoundedFile.of(stream, name)):
+            return linkage
+    raise refusal("unknown-library-format", origin=name)
 
 
 def find_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage | None:
@@ -89,13 +172,116 @@ def find_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage | None:
     Args:
         symbols: whether to read the symbols; without them, the machine of a PE file of 32 bits is known.
     """
-    start = file.read(0, min(file.length, len(elf.IDENTITY)))
-    if start == elf.IDENTITY:
-        return elf.elf_linkage(file, symbols=symbols)
-    headers = pe_headers(file) if start[:2] == b"MZ" else None
-    if headers is not None and headers.optional[:2] == PE_64:
-        return pe_linkage(file, headers, symbols=symbols)
+    start = file.read(0, min(file.length, len(IDENTITY)))
+    if start == IDENTITY:
+        return _elf_linkage(file, symbols=symbols)
+    headers = _pe_headers(file) if start[:2] == b"MZ" else None
+    if headers is not None and headers.optional[:2] == _PE_64:
+        return _pe_linkage(file, headers, symbols=symbols)
     return None if headers is None or symbols else Linkage(LibraryFormat.PE, (), (), machine=headers.machine)
+
+
+IDENTITY = b"\x7fELF\x02\x01"  # how a 64-bit little-endian file starts
+# version, system, its version, padding; type, machine, version; program headers: offset, size of one, number
+_LOADER_HEADER = struct.Struct("<6xBBB7sHHI8xQ14xHH")
+_PROGRAM = struct.Struct("<I4xQ40x")  # type, offset
+_SEGMENT_DYNAMIC = 2
+_TABLES = ("SHT_DYNAMIC", "SHT_DYNSYM", "SHT_GNU_verneed")
+_SYMBOL = struct.Struct("<I2xH16x")  # name, section
+_UNDEFINED = 0
+
+_Table = TypeVar("_Table", bound=ElfSection)
+
+
+@contextmanager
+def _parsed(file: BoundedFile) -> Iterator[ELFFile]:
+    try:
+        yield ELFFile(cast(IO[bytes], MeteredStream(file)))
+    except TorchwheelError:
+        raise
+    # pyelftools follows what a file says, to whatever error that leads.
+    except Exception as error:
+        raise file.damaged(f"{type(error).__name__}: {error}"[:100]) from None
+
+
+def _elf_sections(file: BoundedFile) -> Iterator[Section]:
+    with _parsed(file) as elf:
+        for section in elf.iter_sections():
+            # `.bss` has a size but no bytes in the file, so it may seem to reach past the end.
+            if section["sh_type"] not in ("SHT_NULL", "SHT_NOBITS") and section["sh_size"]:
+                yield Section(section.name, section["sh_offset"], section["sh_size"])
+
+
+def _elf_linkage(file: BoundedFile, *, symbols: bool) -> Linkage:
+    header = _LOADER_HEADER.unpack(file.read(0, _LOADER_HEADER.size))
+    names: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RUNPATH": [], "DT_RPATH": []}
+    with _parsed(file) as elf:
+        tables = [section for section in elf.iter_sections() if section["sh_type"] in _TABLES]
+        dynamic = _first(tables, DynamicSection)
+        for tag in dynamic.iter_tags() if dynamic else ():
+            if (kind := tag.entry.d_tag) in names:
+                names[kind].append(getattr(tag, kind.removeprefix("DT_").lower()))
+        needed = _first(tables, GNUVerNeedSection)
+        versions = tuple(
+            NeededVersion(str(library.name), str(version.name))
+            for library, versions in (needed.iter_versions() if needed else ())
+            for version in versions
+        )
+        imports = tuple(_imports(elf, _first(tables, SymbolTableSection))) if symbols else ()
+    # DT_RPATH counts only where there is no DT_RUNPATH.
+    runpath, rpath = (next(iter(names[tag]), "") for tag in ("DT_RUNPATH", "DT_RPATH"))
+    return Linkage(
+        LibraryFormat.ELF,
+        libraries=tuple(names["DT_NEEDED"]),
+        imports=imports,
+        versions=versions,
+        search_path=tuple(filter(None, (runpath or rpath).split(":"))),
+        passes_on=bool(rpath) and not runpath,
+        machine=header[5],
+        fault=next(_find_faults(file, header, dynamic), ""),
+    )
+
+
+def _first(tables: Iterable[ElfSection], kind: type[_Table]) -> _Table | None:
+    return next((table for table in tables if isinstance(table, kind)), None)
+
+
+def _imports(elf: ELFFile, table: SymbolTableSection | None) -> Iterator[str]:
+    if table is None:
+        return
+    # pyelftools takes 10 s for libtriton.so's 190,000 symbols, nearly all of them defined in it, and its method for the
+    # bytes of a section would decompress without a limit.
+    elf.stream.seek(table["sh_offset"])
+    symbols = elf.stream.read(table["sh_size"])
+    for index in range(len(symbols) // _SYMBOL.size):
+        name, place = _SYMBOL.unpack_from(symbols, index * _SYMBOL.size)
+        # The first symbol of every table is empty.
+        if place == _UNDEFINED and name:
+            yield table.stringtable.get_string(name)
+
+
+def _find_faults(file: BoundedFile, header: tuple[Any, ...], dynamic: DynamicSection | None) -> Iterator[str]:
+    """Why the loader refuses a library by its header."""
+    # open_verify and _dl_map_object_from_fd: https://sourceware.org/git/?p=glibc.git;a=blob;f=elf/dl-load.c
+    version, system, system_version, padding, kind, _, again, table, size, count = header
+    for field, value, known in (
+        ("EI_VERSION", version, (1,)),
+        ("EI_OSABI", system, (0, 3)),
+        ("EI_ABIVERSION", system_version, (0,)),
+        ("EI_PAD", padding, (bytes(7),)),
+        ("e_type", kind, (3,)),
+        ("e_version", again, (1,)),
+        ("e_phentsize", size, (_PROGRAM.size,)),
+    ):
+        if value not in known:
+            yield f"{field} is {value!r}"
+    if table + count * _PROGRAM.size > file.length:
+        yield f"e_phoff is {table} and e_phnum {count}"
+        return
+    rows = _PROGRAM.iter_unpack(file.read(table, count * _PROGRAM.size))
+    loaded = [offset for kind, offset in rows if kind == _SEGMENT_DYNAMIC]
+    if loaded != ([dynamic["sh_offset"]] if dynamic else []):
+        yield "e_phoff, e_phnum and e_shoff lead to different dynamic sections"
 
 
 # The position of the PE header, at the end of the header for DOS.
@@ -103,9 +289,7 @@ _POINTER = struct.Struct("<60xI")
 _HEADER = struct.Struct("<4sHH12xH2x")  # signature, machine, number of sections, size of the optional header
 _SECTION = struct.Struct("<8sIIII16x")  # name, size in memory, address in memory, size in the file, offset
 
-PE_64 = b"\x0b\x02"
-"""How the optional header of a 64-bit file starts."""
-
+_PE_64 = b"\x0b\x02"  # how the optional header of a 64-bit file starts
 _DIRECTORY = struct.Struct("<II")  # address, size
 # In a 64-bit file; a 32-bit one has the tables 16 bytes earlier.
 _COUNT_AT, _DIRECTORIES_AT = 108, 112
@@ -116,14 +300,12 @@ _DESCRIPTOR = struct.Struct("<I8xII")  # list of symbols, name, addresses of the
 _DELAYED = struct.Struct("<4xI8xI12x")  # name, list of symbols
 
 _THUNK = struct.Struct("<Q")
-_BY_NUMBER = 1 << 63
-_ORDINAL = 0xFFFF
-
+_BY_NUMBER, _ORDINAL = 1 << 63, 0xFFFF
 _PIECE = 256
 
 
 @dataclass(frozen=True)
-class PeSection:
+class _PeSection:
     """An entry of the section table; nothing in it is checked."""
 
     name: bytes
@@ -137,22 +319,19 @@ class PeSection:
         # Object files state no size in memory.
         return min(self.memory_size or self.file_size, self.file_size)
 
+    def named(self) -> Section:
+        return Section(self.name.split(b"\0", 1)[0].decode("ascii", "replace"), self.offset, self.size)
+
 
 @dataclass(frozen=True)
-class PeHeaders:
-    """The headers of a PE file.
-
-    Attributes:
-        optional: the optional header, whose first number tells its kind.
-    """
-
+class _PeHeaders:
     machine: int
     optional: bytes
-    sections: tuple[PeSection, ...]
+    sections: tuple[_PeSection, ...]
 
 
-def pe_headers(file: BoundedFile) -> PeHeaders | None:
-    """The headers; None for a program for DOS, which starts like them."""
+def _pe_headers(file: BoundedFile) -> _PeHeaders | None:
+    """None for a program for DOS, which starts like them."""
     (header,) = _POINTER.unpack(file.read(0, _POINTER.size))
     if header + _HEADER.size > file.length:
         return None
@@ -162,13 +341,13 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
     optional = header + _HEADER.size
     table = optional + optional_size
     sections = tuple(
-        PeSection(*_SECTION.unpack(file.read(table + index * _SECTION.size, _SECTION.size)))
+        _PeSection(*_SECTION.unpack(file.read(table + index * _SECTION.size, _SECTION.size)))
         for index in range(count)
     )
-    return PeHeaders(machine, file.read(optional, optional_size), sections)
+    return _PeHeaders(machine, file.read(optional, optional_size), sections)
 
 
-def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -> Linkage:
+def _pe_linkage(file: BoundedFile, headers: _PeHeaders, *, symbols: bool) -> Linkage:
     if len(headers.sections) > PE_SECTIONS:
         raise file.damaged(f"it has {len(headers.sections)} sections")
     image = _Image(file, headers)
@@ -186,7 +365,7 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -
 @dataclass(frozen=True)
 class _Image:
     file: BoundedFile
-    headers: PeHeaders
+    headers: _PeHeaders
 
     def imports(self) -> Iterator[tuple[str, int]]:
         for symbols, name, addresses in self._table(_IMPORTS, _DESCRIPTOR):
@@ -243,7 +422,6 @@ class _Image:
         return self.file.read(position, length)
 
     def _place(self, address: int) -> tuple[int, int]:
-        """Where in the file an address is, and how many bytes of its section follow."""
         for section in self.headers.sections:
             within = address - section.address
             if 0 <= within < section.size:

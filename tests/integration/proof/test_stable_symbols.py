@@ -18,8 +18,7 @@ from torchwheel.proof.stable_abi import (
     unstable_names,
 )
 from torchwheel.reporting.errors import Problem
-from torchwheel.wheel.linkage import LibraryFormat, Linkage, platform_problems
-from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.objfile import LibraryFormat, Linkage, platform_problems, read_linkage
 
 GOOD = """
 #include <string>

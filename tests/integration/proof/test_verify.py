@@ -19,7 +19,7 @@ from torchwheel.proof.module_checks import (
 )
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.linkage import LibraryFormat, Linkage
+from torchwheel.wheel.objfile import LibraryFormat, Linkage
 from torchwheel.wheel.proof import Expectation
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.elf import elf_linkage
-from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.objfile import find_linkage, read_linkage
 
 SOURCE = """
 #include <cmath>
@@ -69,7 +68,7 @@ def test_where_a_library_looks_for_others(module: Path, tmp_path: Path, tag: str
     assert found.passes_on is (tag == "--disable-new-dtags")
     assert found.search_path == ("$ORIGIN/../lib", "/opt/x", "$ORIGIN")
     with target.open("rb") as stream:
-        assert elf_linkage(BoundedFile.of(stream, ""), symbols=False) == replace(found, imports=())
+        assert find_linkage(BoundedFile.of(stream, ""), symbols=False) == replace(found, imports=())
         dynamic = ELFFile(stream).get_section_by_name(".dynamic")
         assert dynamic is not None
         *tags, _end = dynamic.iter_tags()

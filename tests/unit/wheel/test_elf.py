@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion
-from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.objfile import LibraryFormat, Linkage, NeededVersion, read_linkage
 
 
 def test_newest_versions() -> None:

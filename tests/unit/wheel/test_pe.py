@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel.linkage import LibraryFormat, Linkage
-from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.objfile import LibraryFormat, Linkage, read_linkage
 
 ADDRESS, OFFSET = 0x1000, 0x400
 
