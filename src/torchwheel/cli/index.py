@@ -12,8 +12,8 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel.fleet.releases import LACKS, YANKED, PlannedWheel
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
+from torchwheel.index.catalogue import LACKS, YANKED, PlannedWheel
 from torchwheel.reporting.errors import refusal, unreadable_error
 from torchwheel.reporting.terminal import Answer, count_noun, fields_of, format_facts
 from torchwheel.wheel.inspection import named_gpus

@@ -24,12 +24,11 @@ from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.system.paths import is_file
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.archive import find_altered, open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
-from torchwheel.wheel.record import find_altered
 
 
 class Way(Enum):

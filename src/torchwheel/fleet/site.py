@@ -23,16 +23,21 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.fleet.releases import COMPLETE, YANKED, PlannedWheel, Release, decide_releases, release_of
 from torchwheel.fleet.site_pages import PageFile, constraints_text, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
     CATALOGUE,
     COMPANIONS,
+    COMPLETE,
+    YANKED,
+    PlannedWheel,
+    Release,
     SiteFile,
     SiteWheel,
     catalogue_text,
+    decide_releases,
     parse_catalogue,
     path_of,
+    release_of,
 )
 from torchwheel.reporting.errors import (
     Problem,
@@ -55,9 +60,8 @@ from torchwheel.system.locks import file_lock
 from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.verification.claims import built_with_cuda, run_checks
 from torchwheel.versions import parse_numbers
-from torchwheel.wheel.archive import open_wheel, parse_file_name
+from torchwheel.wheel.archive import open_wheel, parse_file_name, read_record
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.record import read_record
 from torchwheel.wheel.variant import (
     index_file_name,
     properties_of,
@@ -300,7 +304,8 @@ def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Pr
         contents = inspect_wheel(source)
         checks = run_checks(contents, environment, install=False)
         stop_on([problem for check in checks for problem in check.problems])
-        file = _describe_file(source, path, contents.metadata.raw)
+        metadata = bytes(contents.metadata)
+        file = _describe_file(source, path, metadata)
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
     cuda = built_with_cuda(contents)
@@ -309,9 +314,9 @@ def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Pr
     with open_wheel(source) as archive:
         year, *rest = max(info.date_time for info in archive.members.values())
     built = f"{year}-{'-'.join(f'{number:02d}' for number in rest)}"
-    requires_python = contents.metadata.requires_python
+    requires_python = contents.metadata.single("Requires-Python")
     wheel = SiteWheel(file, requires_python, cuda, code, properties, why, built=built)
-    return _Proved(source, wheel, contents.metadata.raw)
+    return _Proved(source, wheel, metadata)
 
 
 def _describe_file(file: Path, path: str, metadata: bytes) -> SiteFile:

@@ -1,28 +1,33 @@
-"""The list of a site's wheels, ``wheels.json``: what `index` remembers, and what `get` chooses from."""
+"""The list of a site's wheels, ``wheels.json``, which `index` remembers; and which of them installers are offered.
+
+A release is one version of a project; the commit in the label tells apart nightlies of one version. A release that
+lacks a wheel that the one before it had would move a machine to another kind of wheel, such as a GPU to the CPU. So it
+is held back until the wheel is there, or somebody decides otherwise.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
-from torchwheel.versions import parse_numbers
 from torchwheel.wheel.manifest import find_misfit
+from torchwheel.wheel.objfile import without_libc
 
 CATALOGUE = "wheels.json"
 """Its path in the site."""
@@ -80,7 +85,7 @@ class SiteWheel:
         properties: what a wheel variant can say of it, values by NVIDIA's feature; None where it cannot be one.
         no_variant: why it cannot be one, or is none beside the others; empty where it can.
         built: when its newest file was written, as text that sorts by time.
-        decision: what was decided about its release: see :mod:`torchwheel.fleet.releases`.
+        decision: what was decided about its release: see :mod:`torchwheel.index.catalogue`.
         held: why installers are not offered it; empty where they are.
     """
 
@@ -207,99 +212,120 @@ def path_of(file_name: str) -> str:
     return f"{split_label(version)[1] or COMPANIONS}/simple/{name}/{file_name}"
 
 
-_BEST_FIRST = tuple(HowItRuns)
+_CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
+
+COMPLETE, YANKED = "complete", "yanked"
+"""Decisions about a release; another one says what it lacks of its plan."""
+LACKS = "the release lacks "
+
+Release = tuple[NormalizedName, Version, str]
+"""Name, version without label, and the commit of a nightly."""
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What a wheel is wanted for.
-
-    Attributes:
-        tags: the tags that the interpreter takes, each with its place in the order of preference.
-        takes_cuda: whether the driver runs programs of a release of CUDA.
-    """
+class PlannedWheel:
+    """A wheel that a fleet is to have, as a job of `torchwheel matrix` plans it."""
 
     gpus: tuple[NamedGpu, ...]
     python: str
-    tags: Mapping[Tag, int]
-    takes_cuda: Callable[[str], bool]
+    platform: str
+
+    def is_in(self, wheels: Iterable[SiteWheel]) -> bool:
+        python = f"cp{self.python.replace('.', '')}"
+        tag = Tag(python.rstrip("t"), python, self.platform)
+        return any(_is_for(tag, wheel) and self._runs(wheel) for wheel in wheels)
+
+    def _runs(self, wheel: SiteWheel) -> bool:
+        code = wheel.architectures.targets if wheel.architectures else ()
+        return bool(code) is bool(self.gpus) and all(
+            judge_code(code, gpu.compute_capability).how.runs for gpu in self.gpus
+        )
+
+    def __str__(self) -> str:
+        gpus = join_items([gpu.name for gpu in self.gpus]) or "the CPU"
+        return f"{gpus}, Python {self.python} on {self.platform}"
 
 
-@dataclass(frozen=True)
-class SiteChoice:
-    wheel: SiteWheel | None
-    reasons: tuple[str, ...]
+def release_of(wheel: SiteWheel) -> Release:
+    return wheel.name, Version(wheel.version.public), wheel.commit
 
 
-def choose_wheel(
-    wheels: Iterable[SiteWheel], wanted: Requirement, machine: Machine, *, without_gpu: bool
-) -> SiteChoice:
-    """Return the newest wheel that runs on all GPUs of a machine, and of several the one that runs best.
+def decide_releases(
+    wheels: Iterable[SiteWheel],
+    decisions: Mapping[Release, str],
+    planned: Mapping[Release, Sequence[PlannedWheel]],
+) -> tuple[SiteWheel, ...]:
+    """Return the wheels of a site, each with why installers are not offered it.
 
     Args:
-        without_gpu: whether a wheel without device code may be the last resort; it is the only kind for a machine
-            without GPUs.
+        decisions: what somebody decides now, ``COMPLETE`` or ``YANKED``; earlier decisions are in the wheels.
+        planned: what a release must have instead of what the one before it had.
     """
-    named = [wheel for wheel in wheels if wheel.name == canonicalize_name(wanted.name)]
-    if not named:
-        return SiteChoice(None, (f"no wheel of {wanted.name}",))
-    passed_over: dict[str, list[str]] = {}
-    able: list[SiteWheel] = []
-    for wheel in named:
-        if why := _why_refused(wheel, wanted, machine, without_gpu):
-            passed_over.setdefault(why, []).append(wheel.file.name)
-        else:
-            able.append(wheel)
-    # As installers do it: a pre-release only where it is asked for, or nothing else fits.
-    final = [wheel for wheel in able if not wheel.version.is_prerelease]
-    if not wanted.specifier.prereleases and final:
-        able = final
-    reasons = [f"{why}: {join_items(names, 3)}" for why, names in passed_over.items()]
-    if not able:
-        return SiteChoice(None, tuple(reasons))
-    best = max(able, key=lambda wheel: _rank_wheel(wheel, machine))
-    return SiteChoice(best, (_describe_choice(best, machine.gpus), *reasons))
+    releases: dict[Release, list[SiteWheel]] = defaultdict(list)
+    for wheel in wheels:
+        releases[release_of(wheel)].append(wheel)
+    projects: dict[str, list[list[SiteWheel]]] = defaultdict(list)
+    for release, own in releases.items():
+        decision = decisions.get(release) or next((one.decision for one in own if one.decision), "")
+        if jobs := planned.get(release):
+            decision = _describe_lack([str(job) for job in jobs if not job.is_in(own)]) or COMPLETE
+        projects[release[0]].append([replace(one, decision=decision) for one in own])
+    return tuple(wheel for project in projects.values() for wheel in _decide_project(project))
 
 
-def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gpu: bool) -> str:
-    """Why a wheel cannot be the one; empty where it can."""
-    python = SpecifierSet(wheel.requires_python or "")
-    if not wanted.specifier.contains(wheel.version, prereleases=True):
-        return f"not {wanted.specifier}"
-    if wheel.held:
-        return f"held back ({wheel.held})"
-    if wheel.tags.isdisjoint(machine.tags) or not python.contains(machine.python, prereleases=True):
-        return "for other Pythons or platforms"
-    if not machine.gpus:
-        return "for GPUs" if wheel.code or wheel.cuda else ""
-    if not wheel.code:
-        return "" if without_gpu else "for the CPU"
-    lacking = [gpu.name for gpu in machine.gpus if not _how_it_runs(wheel, gpu).how.runs]
-    if lacking:
-        return f"does not run on {join_items(lacking)}"
-    return "" if wheel.cuda is None or machine.takes_cuda(wheel.cuda) else "for a newer driver"
+def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
+    """Yield the wheels of a project, whose releases are decided in the order of their versions and builds."""
+    releases.sort(key=lambda own: (release_of(own[0])[1], max(wheel.built for wheel in own)))
+    decided: list[SiteWheel] = []
+    before: list[SiteWheel] = []
+    for own in releases:
+        held = _why_held(own, before)
+        if not held:
+            # Of nightlies with one version, installers would take the commit that sorts last.
+            decided = [_supersede(older, own[0]) for older in decided]
+            before = own
+        decided += (replace(wheel, held=held) for wheel in own)
+    offered = [wheel for wheel in decided if not wheel.held]
+    for wheel in decided:
+        # Code that no other wheel has takes no machine away from another wheel.
+        alone = wheel.held.startswith(LACKS) and _has_code_of_its_own(wheel, offered)
+        yield replace(wheel, held="") if alone else wheel
 
 
-def _how_it_runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
-    code = wheel.architectures
-    return judge_code(code.targets if code else (), gpu.compute_capability)
+def _why_held(own: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> str:
+    decision = own[0].decision
+    if decision:
+        return {COMPLETE: "", YANKED: "withdrawn"}.get(decision, decision)
+    return _describe_lack(
+        [
+            f"{wheel.label or wheel.name} for {tag}"
+            for wheel in before
+            for tag in sorted(wheel.tags, key=str)
+            if not any(one.label == wheel.label and _is_for(tag, one) for one in own)
+        ]
+    )
 
 
-def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
-    """The greater, the better: by the GPU that it runs worst on."""
-    on_gpus = [_how_it_runs(wheel, gpu) for gpu in machine.gpus] if wheel.code else []
-    # Of code for two earlier minor revisions, that for the later one.
-    # 120 of sm_120a
-    numbers = [int("".join(filter(str.isdigit, one.image or "")) or 0) for one in on_gpus]
-    ranks = (-_BEST_FIRST.index(one.how) for one in on_gpus)
-    how = min(zip(ranks, numbers, strict=True), default=(0, 0))
-    tag = min(machine.tags[tag] for tag in wheel.tags & machine.tags.keys())
-    torch = parse_numbers(wheel.label.partition("torch")[2])
-    version = Version(wheel.version.public)
-    return bool(wheel.code), version, how, parse_numbers(wheel.cuda or ""), torch, -tag
+def _describe_lack(missing: Sequence[str]) -> str:
+    return f"{LACKS}{join_items(tuple(dict.fromkeys(missing)))}" if missing else ""
 
 
-def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
-    if wheel.code:
-        return "; ".join(f"{gpu.name}: {_how_it_runs(wheel, gpu).sentence}" for gpu in gpus)
-    return "no wheel has device code for the GPU, and this one needs none" if gpus else "it needs no GPU"
+def _has_code_of_its_own(wheel: SiteWheel, offered: Iterable[SiteWheel]) -> bool:
+    others = [one for one in offered if all(_is_for(tag, one) for tag in wheel.tags)]
+    return not {label for one in others for label in one.code}.issuperset(wheel.code)
+
+
+def _supersede(older: SiteWheel, newer: SiteWheel) -> SiteWheel:
+    superseded = not older.held and release_of(older)[:2] == release_of(newer)[:2]
+    return replace(older, held=f"superseded by {newer.version}") if superseded else older
+
+
+def _is_for(tag: Tag, wheel: SiteWheel) -> bool:
+    """Whether a machine that takes a tag takes a wheel; every manylinux counts as Linux."""
+    platform = without_libc(tag.platform)
+    taken = {Tag(tag.interpreter, tag.abi, platform)}
+    if python := _CPYTHON.fullmatch(tag.abi):
+        version = int(python["major"]), int(python["minor"])
+        taken.update(cpython_tags(version, [tag.abi], [platform]))
+        taken.update(compatible_tags(version, tag.interpreter, [platform]))
+    return any(Tag(one.interpreter, one.abi, without_libc(one.platform)) in taken for one in wheel.tags)

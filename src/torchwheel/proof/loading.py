@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel.system.paths import exists
+from torchwheel.wheel.archive import open_package
 from torchwheel.wheel.bounded_file import Allowance, BoundedFile
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.objfile import IDENTITY, LibraryFormat, Linkage, find_linkage
-from torchwheel.wheel.record import open_package
 
 MODULE = re.compile(
     r"(?P<name>[^/.]+)(?P<tag>\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"

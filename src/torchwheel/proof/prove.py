@@ -46,7 +46,7 @@ def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
 
     Source: https://packaging.python.org/specifications/core-metadata/
     """
-    raw, unparsed = parse_email(contents.metadata.raw)
+    raw, unparsed = parse_email(bytes(contents.metadata))
     # An unknown field is another tool's, or a newer one.
     yield from (
         (f"METADATA's {name}", "it occurs twice, or is malformed") for name in unparsed if name in _DECISIVE
@@ -88,7 +88,7 @@ def _find_wheel_faults(contents: WheelContents) -> Iterator[tuple[str, str]]:
 def _find_python_faults(contents: WheelContents) -> Iterator[tuple[str, str]]:
     """Yield the Pythons of the tags that Requires-Python excludes."""
     try:
-        allowed = SpecifierSet(contents.metadata.requires_python or "")
+        allowed = SpecifierSet(contents.metadata.single("Requires-Python") or "")
     except InvalidSpecifier:
         return
     for tag in contents.tags:

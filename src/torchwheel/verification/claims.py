@@ -22,11 +22,11 @@ from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.versions import major_minor
+from torchwheel.wheel.archive import find_altered, open_package
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.objfile import without_libc
 from torchwheel.wheel.proof import Expectation, check_device_code, stated_names
-from torchwheel.wheel.record import find_altered, open_package
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))

@@ -13,11 +13,10 @@ from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
 from torchwheel.reporting.terminal import count_noun, file_size
 from torchwheel.verification.claims import built_with_cuda
-from torchwheel.wheel.archive import WheelArchive
+from torchwheel.wheel.archive import WheelArchive, open_package, read_record
 from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.objfile import read_comment
-from torchwheel.wheel.record import open_package, read_record
 
 _DIST_INFO = re.compile(r"^[^/]+\.dist-info/")
 # What an installer writes besides, and what differs in any two wheels.
@@ -213,7 +212,7 @@ def _compared_names(side: Side) -> dict[str, str | None]:
         "name": contents.name,
         "version": contents.version,
         "tags": " ".join(contents.tags),
-        "Requires-Python": contents.metadata.requires_python,
+        "Requires-Python": contents.metadata.single("Requires-Python"),
         "torch": torch.version if torch else extensions.get("torch", {}).get("version"),
         "commit": (torch.git_version if torch else None) or source.get("commit"),
         "debug": str(torch.debug).lower() if torch and torch.debug is not None else None,

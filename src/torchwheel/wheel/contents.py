@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -16,6 +16,7 @@ from torchwheel.reporting.errors import Finding, refusal
 from torchwheel.wheel.archive import (
     WheelArchive,
     find_remarks,
+    open_package,
     parse_file_name,
     plain_file_name,
 )
@@ -30,7 +31,6 @@ from torchwheel.wheel.fatbinary import (
 )
 from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
-from torchwheel.wheel.record import open_package
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 SOURCE_SUFFIXES = frozenset((
@@ -39,19 +39,7 @@ SOURCE_SUFFIXES = frozenset((
 """Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000."""
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
-_VERSION_STRINGS = ("__version__", "cuda", "git_version", "hip")
-
-
 AMD_CODE = "AMD code, not read here"
-
-
-@dataclass(frozen=True)
-class Metadata:
-    raw: bytes
-    name: str | None
-    version: str | None
-    requires_python: str | None
-    requires_dist: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -65,11 +53,7 @@ class TorchVersion:
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library or program in a wheel.
-
-    Attributes:
-        amd_bytes: how much code for AMD's GPUs it has, which is not read.
-    """
+    """A shared library or program in a wheel; code for AMD's GPUs is not read."""
 
     path: str
     size: int
@@ -79,12 +63,10 @@ class Library:
 
 @dataclass(frozen=True)
 class WheelContents:
-    """One wheel.
+    """One wheel, or an installed package, whose ``site`` is the folder that it is installed into.
 
     Attributes:
-        files: the paths of its files, from the folder that they are installed into.
         remarks: what the format allows and what is a reason to look closer.
-        site: the folder that it is installed into; None for a wheel.
     """
 
     path: Path
@@ -92,7 +74,7 @@ class WheelContents:
     version: str
     tags: tuple[str, ...]
     wheel: MetadataText
-    metadata: Metadata
+    metadata: MetadataText
     has_torch: bool
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
@@ -108,8 +90,7 @@ class WheelContents:
     @property
     def plan(self) -> dict[str, Any]:
         """The plan's part of its build manifest; empty where torchwheel did not build it."""
-        plan: dict[str, Any] = self.manifest["plan"] if self.manifest else {}
-        return plan
+        return dict(self.manifest["plan"]) if self.manifest else {}
 
     @property
     def wheel_tags(self) -> tuple[str, ...]:
@@ -125,10 +106,9 @@ class WheelContents:
 
     @property
     def device_code(self) -> str:
+        code = self.architectures.labels if self.architectures else ()
         amd = [AMD_CODE] if any(one.amd_bytes for one in self.libraries) else []
-        return (
-            ", ".join([*(self.architectures.labels if self.architectures else ()), *amd]) or "no device code"
-        )
+        return ", ".join([*code, *amd]) or "no device code"
 
     @property
     def architectures(self) -> ArchitectureList | None:
@@ -152,11 +132,12 @@ def inspect_wheel(path: Path) -> WheelContents:
 
 def inspect_archive(archive: WheelArchive) -> WheelContents:
     """Look into an open wheel, or into an installed package, which has its names in METADATA and WHEEL alone."""
-    path, metadata, wheel = archive.path, _read_metadata(archive), read_metadata_text(archive, "WHEEL")
+    path = archive.path
+    metadata, wheel = (read_metadata_text(archive, name) for name in ("METADATA", "WHEEL"))
     if archive.site is None:
         name, version, tags = parse_file_name(path.with_name(plain_file_name(path.name)))
     else:
-        name, version = canonicalize_name(metadata.name or ""), metadata.version or ""
+        name, version = canonicalize_name(metadata.single("Name") or ""), metadata.single("Version") or ""
         tags = tuple(sorted(wheel.values("Tag")))
     libraries = [member for member in archive.members if is_library_name(member) or _is_code(archive, member)]
     allowance, read = Allowance(), []
@@ -190,16 +171,6 @@ def _is_code(archive: WheelArchive, member: str) -> bool:
     return is_code(next(iter(archive.chunks(member)), b"")[:START_BYTES])
 
 
-def _read_metadata(archive: WheelArchive) -> Metadata:
-    text = read_metadata_text(archive, "METADATA")
-    # What occurs twice says nothing.
-    name, version, python = (
-        values[0] if len(values := text.values(field)) == 1 else None
-        for field in ("Name", "Version", "Requires-Python")
-    )
-    return Metadata(bytes(text), name, version, python, text.values("Requires-Dist"))
-
-
 def _torch_version(archive: WheelArchive) -> TorchVersion | None:
     if _TORCH_VERSION not in archive.members:
         return None
@@ -222,21 +193,18 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
     # CPython reports zero bytes as ValueError in some releases, and deep nesting as either of the last two.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("malformed-version-file", origin=origin, reason=error) from None
-    constants = dict(constant for statement in tree.body if (constant := _parse_constant(statement)))
+    constants = dict(_constants(tree))
     texts = {name: value for name, value in constants.items() if isinstance(value, str)}
-    version, cuda, git_version, hip = map(texts.get, _VERSION_STRINGS)
+    version, cuda, git_version, hip = map(texts.get, ("__version__", "cuda", "git_version", "hip"))
     debug = constants.get("debug")
     return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None, hip)
 
 
-def _parse_constant(statement: ast.stmt) -> tuple[str, object] | None:
-    if isinstance(statement, ast.AnnAssign):
-        targets: list[ast.expr] = [statement.target]
-    elif isinstance(statement, ast.Assign):
-        targets = statement.targets
-    else:
-        return None
-    target, value = targets[0], statement.value
-    if len(targets) == 1 and isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-        return target.id, value.value
-    return None
+def _constants(tree: ast.Module) -> Iterator[tuple[str, object]]:
+    for statement in tree.body:
+        match statement:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=value))
+                | ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value))
+            ):
+                yield name, value

@@ -22,7 +22,7 @@ from torchwheel.reporting.errors import Problem, collect_problems, refusal, stop
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.toolkit.cuda_releases import read_toolkits
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.archive import find_altered, open_wheel
 from torchwheel.wheel.bounded_file import open_stream
 from torchwheel.wheel.contents import (
     AMD_CODE,
@@ -45,7 +45,6 @@ from torchwheel.wheel.fatbinary import (
     prevalent_images,
 )
 from torchwheel.wheel.objfile import read_sections
-from torchwheel.wheel.record import find_altered
 
 _BEST_FIRST = tuple(HowItRuns)
 # A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside

@@ -1,8 +1,6 @@
-"""Changing single fields of METADATA and WHEEL, and what a wheel requires; every other byte stays as it is.
+"""Reading and changing single fields of METADATA and WHEEL, and what a wheel requires; other bytes stay as they are.
 
-Both files are written like the headers of an e-mail: a field may go on in lines that start with white space, and in
-METADATA an empty line ends the fields.
-Source: https://packaging.python.org/specifications/core-metadata/
+Both files are written like the headers of an e-mail: https://packaging.python.org/specifications/core-metadata/.
 """
 
 from __future__ import annotations
@@ -43,23 +41,25 @@ class MetadataText:
     def values(self, name: str) -> tuple[str, ...]:
         return tuple(field.value for field in self.fields if field.name == name.lower())
 
+    def single(self, name: str) -> str | None:
+        """The value of a field; None where there is none, or two, which say nothing."""
+        values = self.values(name)
+        return values[0] if len(values) == 1 else None
+
+    @property
+    def requires_dist(self) -> tuple[str, ...]:
+        return self.values(_FIELD)
+
     def replacing(
         self, name: str, values: Sequence[str], replaced: Collection[str] | None = None
     ) -> MetadataText:
-        """The text with fields of a name replaced.
-
-        Args:
-            values: the new fields, in the place of the first that is replaced, else after the last of that
-                name, else at the end.
-        """
+        """The text with new fields, in the place of the first that is replaced, else behind those of that name."""
         same = [index for index, field in enumerate(self.fields) if field.name == name.lower()]
-        removed = [index for index in same if replaced is None or self.fields[index].value in replaced]
-        place = removed[0] if removed else same[-1] + 1 if same else len(self.fields)
-        away = frozenset(removed)
-        kept = [field for index, field in enumerate(self.fields) if index not in away]
-        before = place - sum(index < place for index in removed)
-        new = [self._new(name, value) for value in values]
-        return MetadataText((*kept[:before], *new, *kept[before:]), self.rest)
+        removed = {index for index in same if replaced is None or self.fields[index].value in replaced}
+        place = min(removed) if removed else same[-1] + 1 if same else len(self.fields)
+        kept = [field for index, field in enumerate(self.fields[place:], place) if index not in removed]
+        new = (self._new(name, value) for value in values)
+        return MetadataText((*self.fields[:place], *new, *kept), self.rest)
 
     def _new(self, name: str, value: str) -> Field:
         ending = b"\r\n" if self.fields and self.fields[0].raw.endswith(b"\r\n") else b"\n"
@@ -70,7 +70,7 @@ def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
     data = archive.read(f"{archive.dist_info}/{name}", TEXT_BYTES)
     fields = takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True))
     if sum(1 for _ in fields) > FIELD_LINES:
-        raise oversized_error(f"{name} has more than {FIELD_LINES:,} lines of fields", str(archive.path))
+        raise oversized_error(f"{name} has more than {FIELD_LINES:,} lines of fields", archive.path)
     return parse_metadata_text(data)
 
 
@@ -97,59 +97,32 @@ def _parse_field(raw: bytes) -> Field:
 def with_bounds(
     metadata: MetadataText, bounds: Sequence[str], origin: str, skip_check: Collection[str] = ()
 ) -> MetadataText:
-    """METADATA that also requires the bounds.
+    """METADATA that also requires the bounds, which have no markers, at most one for each distribution.
 
     What METADATA requires of the same distribution without conditions becomes one requirement together with the
     bound: ``torch>=2.4`` and ``torch>=2.14,<2.15`` become ``torch<2.15,>=2.14,>=2.4``. Requirements with a marker, and
     those of a URL, stay as they are beside it.
-
-    Args:
-        bounds: requirements without markers, at most one for each distribution.
     """
-    found = find_contradictions(metadata.values(_FIELD), bounds, origin)
-    stop_on(problem for problem in found if problem.id not in skip_check)
+    problems = []
     for bound in map(Requirement, bounds):
-        plain = _plain_requirements(metadata.values(_FIELD), bound)
-        metadata = metadata.replacing(_FIELD, [str(_combine_requirements(bound, plain.values()))], plain)
+        plain, combined = _plain_requirements(metadata.requires_dist, bound), Requirement(str(bound))
+        for requirement in plain.values():
+            combined.specifier &= requirement.specifier
+            combined.extras |= requirement.extras
+        if combined.specifier.is_unsatisfiable():
+            values = {"required": " and ".join(map(str, plain.values())), "bound": bound, "name": bound.name}
+            problems.append(Problem.of("contradictory-requirements", origin=origin, **values))
+        metadata = metadata.replacing(_FIELD, [str(combined)], plain)
+    stop_on(problem for problem in problems if problem.id not in skip_check)
     return metadata
 
 
-def find_contradictions(
-    requires_dist: Iterable[str], bounds: Sequence[str], origin: str
-) -> Iterator[Problem]:
-    """Yield an error for each bound that no version satisfies together with what METADATA requires.
-
-    Args:
-        requires_dist: the values of METADATA's Requires-Dist, or a project's ``dependencies``.
-    """
-    values = tuple(requires_dist)
-    for bound in map(Requirement, bounds):
-        plain = _plain_requirements(values, bound)
-        if _combine_requirements(bound, plain.values()).specifier.is_unsatisfiable():
-            required = " and ".join(map(str, plain.values()))
-            yield Problem.of(
-                "contradictory-requirements", origin=origin, required=required, bound=bound, name=bound.name
-            )
-
-
-def _combine_requirements(bound: Requirement, required: Iterable[Requirement]) -> Requirement:
-    combined = Requirement(str(bound))
-    for requirement in required:
-        combined.specifier &= requirement.specifier
-        combined.extras |= requirement.extras
-    return combined
-
-
-def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple[str, ...]:
-    values = tuple(requires_dist)
-    return tuple(
-        bound
-        for bound in bounds
-        if not any(
-            set(Requirement(bound).specifier) <= set(requirement.specifier)
-            for requirement in _plain_requirements(values, Requirement(bound)).values()
-        )
-    )
+def missing_bounds(requires_dist: Collection[str], bounds: Sequence[str]) -> Iterator[str]:
+    for bound in bounds:
+        wanted = Requirement(bound)
+        found = _plain_requirements(requires_dist, wanted).values()
+        if not any(set(wanted.specifier) <= set(requirement.specifier) for requirement in found):
+            yield bound
 
 
 def _plain_requirements(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
@@ -173,10 +146,8 @@ def parse_requirements(values: Iterable[str]) -> dict[str, Requirement]:
 
 
 def constraints_text(name: str, version: str) -> str:
-    """Text of a constraints file (``pip install -c FILE ...``) that admits exactly one version.
-
-    Source of the reasons: https://packaging.python.org/specifications/version-specifiers/#version-matching
-    """
+    """A constraints file (``pip install -c FILE ...``) that admits exactly one version."""
+    # Source: https://packaging.python.org/specifications/version-specifiers/#version-matching
     public = version.partition("+")[0]
     return (
         f"# The label after + is part of the pin: {name}=={public} matches builds for any hardware, and of\n"

@@ -70,7 +70,7 @@ def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Proble
         if found != planned[id_]
     ]
     # PEP 517 wants both to be identical: a frontend has resolved dependencies by the prepared one.
-    if expected.prepared_metadata not in (None, contents.metadata.raw):
+    if expected.prepared_metadata not in (None, bytes(contents.metadata)):
         problems.append(Problem.of("metadata-changed", origin=contents.path))
     if not expected.editable:
         problems += _planned_tags(contents, expected)
@@ -78,12 +78,12 @@ def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Proble
 
 
 def stated_names(contents: WheelContents) -> Iterator[tuple[str, str, str | None]]:
-    metadata, torch = contents.metadata, contents.torch_version
-    yield "wheel-name", "METADATA's Name", canonicalize_name(metadata.name) if metadata.name else None
-    yield "wheel-version", "METADATA's Version", metadata.version
+    name, version = map(contents.metadata.single, ("Name", "Version"))
+    yield "wheel-name", "METADATA's Name", canonicalize_name(name) if name else None
+    yield "wheel-version", "METADATA's Version", version
     yield "wheel-tag", "its WHEEL file", " ".join(contents.wheel_tags)
-    if torch is not None:
-        yield "wheel-version", "torch/version.py's __version__", torch.version
+    if contents.torch_version is not None:
+        yield "wheel-version", "torch/version.py's __version__", contents.torch_version.version
     elif contents.has_torch:
         yield "wheel-version", "torch/version.py", None
 

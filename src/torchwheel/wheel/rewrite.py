@@ -25,16 +25,18 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import output_file, replace_path
 from torchwheel.system.paths import is_file
-from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name
-from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
-from torchwheel.wheel.record import (
+from torchwheel.wheel.archive import (
     RecordRow,
+    WheelArchive,
     missing_and_stale,
+    open_wheel,
+    parse_file_name,
     read_record,
     render_record,
     row_for,
     signature_names,
 )
+from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
 
 _LOCAL = struct.Struct("<4s2xHH16xHH")  # signature, flags, method, lengths of the name and the extra field
 _UTF8_NAME = 0x0800

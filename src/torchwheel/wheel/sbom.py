@@ -23,7 +23,6 @@ from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.metadata import parse_metadata_text
 
 SBOM_NAME = "sboms/torchwheel.cdx.json"
 """Its path relative to ``*.dist-info``."""
@@ -94,8 +93,7 @@ def _numbered_bytes(masked: Component) -> bytes:
 
 
 def _wheel_component(contents: WheelContents, source: Mapping[str, Any]) -> Component:
-    metadata = parse_metadata_text(contents.metadata.raw)
-    stated = [*metadata.values("License-Expression"), *metadata.values("License")]
+    stated = [*contents.metadata.values("License-Expression"), *contents.metadata.values("License")]
     facts = {f"torchwheel:source:{name}": source.get(name) for name in ("version", "release_tag", "dirty")}
     return _component(
         _ROOT,

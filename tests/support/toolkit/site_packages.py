@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.trees import header, put
 from torchwheel.toolkit.pypi import needed_packages
-from torchwheel.wheel.record import render_record, row_for
+from torchwheel.wheel.archive import render_record, row_for
 
 CUDA_H = header(13000) + (
     "#define cuMemAlloc cuMemAlloc_v2\n"

@@ -10,10 +10,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from fleet.sites import SiteRecipe
-from torchwheel.fleet.releases import PlannedWheel
 from torchwheel.fleet.site import Choices
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
+from torchwheel.index.catalogue import PlannedWheel
 from torchwheel.verification.claims import run_checks
 from torchwheel.wheel.contents import inspect_wheel
 from unit.fleet.test_site import Links, refused, update

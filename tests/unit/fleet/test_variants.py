@@ -44,7 +44,10 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     shutil.copyfile(made, renamed)
     assert agrees_with_record(renamed)
     contents = inspect_wheel(made)
-    assert (contents.metadata.version, contents.torch_version and contents.torch_version.version) == (
+    assert (
+        contents.metadata.single("Version"),
+        contents.torch_version and contents.torch_version.version,
+    ) == (
         "2.14.1",
         "2.14.1+cu130.sm120",
     )

@@ -8,7 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.tags import Tag
 
-from torchwheel.index.catalogue import Machine, SiteFile, SiteWheel, choose_wheel
+from torchwheel.index.catalogue import SiteFile, SiteWheel
+from torchwheel.index.remote import Machine, choose_wheel
 
 TAG = Tag("py3", "none", "any")
 

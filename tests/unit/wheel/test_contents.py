@@ -17,7 +17,6 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.contents import (
     Library,
-    Metadata,
     TorchVersion,
     WheelContents,
     inspect_wheel,
@@ -57,15 +56,11 @@ def test_everything_in_a_wheel(recipe: Any, samples: Any, tmp_path: Path) -> Non
         wheel=parse_metadata_text(
             b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n"
         ),
-        metadata=Metadata(
-            raw=(
+        metadata=parse_metadata_text(
+            (
                 f"Metadata-Version: 2.1\nName: Torch\nVersion: {version}\nRequires-Python: >=3.10\n"
                 "Requires-Dist: filelock\nRequires-Dist: sympy>=1.13.3\n\nDescription: Ünïcode\n"
-            ).encode(),
-            name="Torch",
-            version=version,
-            requires_python=">=3.10",
-            requires_dist=("filelock", "sympy>=1.13.3"),
+            ).encode()
         ),
         has_torch=True,
         torch_version=TorchVersion(version, "13.0", "0123456789abcdef0123456789abcdef01234567", False),
@@ -86,6 +81,8 @@ def test_everything_in_a_wheel(recipe: Any, samples: Any, tmp_path: Path) -> Non
         ("ptx120", 1),
         ("sm120", 2),
     ]
+    assert (contents.metadata.single("Name"), contents.metadata.single("Summary")) == ("Torch", None)
+    assert contents.metadata.requires_dist == ("filelock", "sympy>=1.13.3")
     assert contents.architectures is not None
     assert contents.architectures.labels == ("sm90", "sm120", "ptx120")
 

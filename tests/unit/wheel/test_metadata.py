@@ -113,8 +113,8 @@ def bounded(*requires: str, bounds: tuple[str, ...] = ABI) -> list[str]:
 def test_merged(requires: list[str], expected: list[str]) -> None:
     found = bounded(*requires)
     assert found == expected
-    assert missing_bounds(found, ABI) == ()
-    assert missing_bounds(requires, ABI) == ABI
+    assert list(missing_bounds(found, ABI)) == []
+    assert tuple(missing_bounds(requires, ABI)) == ABI
 
 
 def test_twice_is_once() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from torchwheel import wheel
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.objfile import LibraryFormat, Linkage, NeededVersion, platform_problems
@@ -54,7 +55,7 @@ def test_tags_with_a_year_and_tags_older_than_the_table() -> None:
 
 
 def test_the_shipped_levels() -> None:
-    folder = Path(objfile.__file__).parent
+    folder = Path(wheel.__file__).parent
     schema = json.loads(Path(__file__).with_name("platform_level.schema.json").read_text(encoding="utf-8"))
     document = read_toml(folder / "platform_level.toml")
     jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.record import (
+from torchwheel.wheel.archive import (
     RecordRow,
     find_altered,
     missing_and_stale,
+    open_wheel,
     read_record,
     render_record,
     row_for,

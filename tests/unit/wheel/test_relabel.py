@@ -79,7 +79,11 @@ def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
     )
     assert wheel_file == "Wheel-Version: 1.0\nBuild: 7\nTag: cp310-abi3-linux_x86_64\n"
     contents = inspect_wheel(made)
-    assert (contents.name, contents.version, contents.metadata.version) == ("my-kernels", VERSION, VERSION)
+    assert (contents.name, contents.version, contents.metadata.single("Version")) == (
+        "my-kernels",
+        VERSION,
+        VERSION,
+    )
     assert contents.tags == contents.wheel_tags == ("cp310-abi3-linux_x86_64",)
 
 

@@ -55,7 +55,7 @@ def good(recipe: Any, samples: Any, tmp_path: Path) -> Path:
 
 
 def test_as_planned(good: Path) -> None:
-    metadata = inspect_wheel(good).metadata.raw
+    metadata = bytes(inspect_wheel(good).metadata)
     assert verify_wheel(inspect_wheel(good), planned()) == ()
     assert verify_wheel(inspect_wheel(good), planned(name="Torch", prepared_metadata=metadata)) == ()
     assert verify_wheel(inspect_wheel(good), planned(python_tag=None, abi_tag=None, platform_tag=None)) == ()
@@ -153,7 +153,7 @@ def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
 
 
 def test_metadata_that_a_hook_had_promised(good: Path) -> None:
-    raw = inspect_wheel(good).metadata.raw
+    raw = bytes(inspect_wheel(good).metadata)
     assert verify_wheel(inspect_wheel(good), planned(prepared_metadata=raw + b"\n")) == (
         Problem.of("metadata-changed", origin=good),
     )
