@@ -17,6 +17,7 @@ from typing import Any
 from wheel.wheelfile import WheelFile
 
 from torchwheel.wheel import manifest
+from torchwheel.wheel.rewrite import Changes, rewrite_wheel
 
 PTX, CUBIN, LTO_IR = 1, 2, 8
 A_FLAG, F_FLAG, LZ4_FLAG, ZSTD_FLAG = 0x100000, 0x200000, 0x2000, 0x8000
@@ -187,3 +188,9 @@ def is_sound(path: Path) -> bool:
         done = subprocess.run([unzip, "-tqq", str(path)], capture_output=True, text=True, timeout=60)
         sound = sound and (done.returncode, done.stdout) == (0, "")
     return sound and agrees_with_record(path)
+
+
+def add_members(
+    source: Path, target: Path, members: Mapping[str, bytes], *, environment: Mapping[str, str]
+) -> None:
+    rewrite_wheel(source, target, lambda _: Changes(members), environment=environment)

@@ -35,8 +35,12 @@ class HowItRuns(Enum):
     def runs(self) -> bool:
         return self is not HowItRuns.NO
 
+    @property
+    def rank(self) -> int:
+        """0 for the best."""
+        return list(HowItRuns).index(self)
 
-_ORDER = tuple(HowItRuns)
+
 _FEATURES = {
     "": "",
     "a": ", with its architecture-specific features",
@@ -63,7 +67,7 @@ def judge_code(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verd
     if not answers:
         return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")
     # Of equals take the newest, which uses most of the GPU's features.
-    image, how, reason = min(reversed(answers), key=lambda answer: _ORDER.index(answer[1]))
+    image, how, reason = min(reversed(answers), key=lambda answer: answer[1].rank)
     if how.runs:
         return Verdict(how, gpu, image, f"{image} runs on {gpu}: {reason}")
     refused: dict[str, list[str]] = {}

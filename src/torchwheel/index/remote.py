@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
+from torchwheel.hardware.runs_on import Verdict, judge_code
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
@@ -169,9 +169,6 @@ def _make_request(address: str) -> urllib.request.Request:
     return request
 
 
-_BEST_FIRST = tuple(HowItRuns)
-
-
 @dataclass(frozen=True)
 class Machine:
     """What a wheel is wanted for.
@@ -253,7 +250,7 @@ def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
     # Of code for two earlier minor revisions, that for the later one.
     # 120 of sm_120a
     numbers = [int("".join(filter(str.isdigit, one.image or "")) or 0) for one in on_gpus]
-    ranks = (-_BEST_FIRST.index(one.how) for one in on_gpus)
+    ranks = (-one.how.rank for one in on_gpus)
     how = min(zip(ranks, numbers, strict=True), default=(0, 0))
     tag = min(machine.tags[tag] for tag in wheel.tags & machine.tags.keys())
     torch = parse_numbers(wheel.label.partition("torch")[2])

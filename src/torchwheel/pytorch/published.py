@@ -12,7 +12,7 @@ from typing import Any
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
+from torchwheel.hardware.runs_on import Verdict, judge_code
 from torchwheel.host.machine import Host
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.system.toml import shipped_toml
@@ -21,7 +21,6 @@ from torchwheel.versions import at_least, parse_numbers
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
 _FILE = Path(__file__).with_name("published.toml")
-_BEST_FIRST = tuple(HowItRuns)
 # auditwheel adds a part of the hash to the name of each library that it bundles.
 _HASH = re.compile(r"-[0-9a-f]{8}$")
 
@@ -167,7 +166,7 @@ class RunningBuild:
     @property
     def rank(self) -> tuple[bool, int]:
         """The sort key, the best first: all of torch before a part of it, then the way in which it runs."""
-        return bool(self.without), _BEST_FIRST.index(self.verdict.how) if self.verdict else 0
+        return bool(self.without), self.verdict.how.rank if self.verdict else 0
 
     @property
     def sentence(self) -> str:

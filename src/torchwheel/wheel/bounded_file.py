@@ -15,31 +15,23 @@ from torchwheel.system.files import open_file
 # below: the largest known is PyTorch's for CUDA, with 13,043 files, 1.3 MB of RECORD, 2,975 images of device code in
 # one library, and 6,500 symbols that one takes from others.
 
-TEXT_BYTES = 1 << 20
-"""METADATA and WHEEL."""
-FIELD_LINES = 20_000
-"""Lines of fields in each of them; the description below is not counted."""
+TEXT_BYTES = 1 << 20  # METADATA and WHEEL
+FIELD_LINES = 20_000  # lines of fields in each of them; the description below is not counted
+# torch/version.py, which is parsed as Python: each byte of source may take a hundred of memory.
 VERSION_FILE_BYTES = 1 << 16
-"""``torch/version.py``, which is parsed as Python: each byte of source may take a hundred of memory."""
 MANIFEST_BYTES = 4 << 20
 RECORD_BYTES = 16 << 20
-MEMBERS = 100_000
-"""Members of a wheel, and lines of its RECORD."""
+MEMBERS = 100_000  # of a wheel, and lines of its RECORD
+# All members together may unpack to as many bytes, or to so many times the bytes of the file if that is more.
 EXPANSION, EXPANDED_BYTES = 100, 64 << 20
-"""All members together may unpack to as many bytes, or to so many times the bytes of the file if that is more."""
-HEADERS = 100_000
-"""Sections, fat binaries and their entries in all libraries of a wheel."""
+HEADERS = 100_000  # sections, fat binaries and their entries in all libraries of a wheel
+# Of the tables and names of all ELF files of a wheel: PyTorch's for CUDA take 73,000, and an object file with 60,000
+# sections, one for each function, 660,000.
 READS, READ_BYTES = 1_000_000, 1 << 26
-"""Of the tables and names of all ELF files of a wheel: PyTorch's for CUDA take 73,000, and an object file with 60,000
-sections, one for each function, 660,000."""
-PE_SECTIONS = 96
-"""Windows loads no more."""
-IMPORTS = 1 << 16
-"""Symbols that a library takes from others."""
-LIBRARIES = 1 << 12
-"""Libraries that a DLL names."""
-SYMBOL_BYTES = 1 << 14
-"""A symbol's name in a PE file."""
+PE_SECTIONS = 96  # Windows loads no more
+IMPORTS = 1 << 16  # symbols that a library takes from others
+LIBRARIES = 1 << 12  # that a DLL names
+SYMBOL_BYTES = 1 << 14  # a symbol's name in a PE file
 
 
 @contextmanager
@@ -57,12 +49,7 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
 
 @dataclass
 class Allowance:
-    """How much more may be read; one for all libraries of a wheel.
-
-    Attributes:
-        headers: headers of device code.
-        reads, bytes: calls of `MeteredStream.read`, and what they return.
-    """
+    """How much more may be read, of all libraries of a wheel: headers of device code; and tables and names of ELF."""
 
     headers: int = HEADERS
     reads: int = READS

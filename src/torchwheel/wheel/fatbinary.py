@@ -15,9 +15,9 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import Architecture, Suffix
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import fields_of
 from torchwheel.wheel.bounded_file import HEADERS, Allowance
@@ -38,19 +38,14 @@ _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQI4xHHIIIQ8xQ")
 
 # Only these bits tell `a` from `f`: a cubin's own ELF flags do not, and cuobjdump lists cubins without the `f`.
-_FLAG_ARCHITECTURE_SPECIFIC = 0x100000
-_FLAG_FAMILY_SPECIFIC = 0x200000
-
+_FLAG_ARCHITECTURE_SPECIFIC, _FLAG_FAMILY_SPECIFIC = 0x100000, 0x200000
 # Two digits at least (sm_10 was the first), and room for the majors to come.
-_LOWEST_ARCHITECTURE = 10
-_HIGHEST_ARCHITECTURE = 999
-
+_LOWEST_ARCHITECTURE, _HIGHEST_ARCHITECTURE = 10, 999
 _PADDING_CHUNK = 1 << 12
 
 # Section names of ELF files, and as PE cuts them to 8 characters; the value tells relocatable device code.
 # Source: fatbinary_section.h of the CUDA toolkit.
 _FAT_BINARY_SECTIONS = {".nv_fatbin": False, ".nv_fatb": False, "__nv_relfatbin": True, "__nv_rel": True}
-
 
 # Sections of code for AMD's GPUs, and how files of it start that are no ELF file.
 _AMD_SECTIONS = frozenset({".hip_fatbin", ".hip_fat"})
@@ -58,8 +53,7 @@ _AMD_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 
 # A cubin is an ELF file of this machine; its flags name the architecture.
 # Source: EM_CUDA, EM_AMDGPU, EF_CUDA_SM and ELFABIVERSION_CUDA_V2 of LLVM's llvm/BinaryFormat/ELF.h.
-_EM_CUDA = 190
-_EM_AMDGPU = 224
+_EM_CUDA, _EM_AMDGPU = 190, 224
 _CUBIN = struct.Struct("<8xB9xH28xI")
 _CUBIN_ABI_2 = 8
 _SPECIFIC_1, _SPECIFIC_2 = 0x800, 0x8
@@ -67,8 +61,7 @@ _SPECIFIC_1, _SPECIFIC_2 = 0x800, 0x8
 # Source: https://docs.nvidia.com/cuda/parallel-thread-execution (Version and Target directives)
 _PTX_VERSION = re.compile(rb"^\.version[ \t]\d{1,2}\.\d{1,2}$", re.MULTILINE)
 _PTX_TARGET = re.compile(rb"^\.target[ \t]sm_(\d{2,3})([af]?)\b", re.MULTILINE)
-START_BYTES = 4096
-"""Where the directives of a PTX file stand: behind comments of a few lines."""
+START_BYTES = 4096  # has the directives of a PTX file: they stand behind comments of a few lines
 
 
 class ImageKind(enum.Enum):
@@ -105,40 +98,29 @@ class CodeImage:
 
     @property
     def runs(self) -> bool:
-        """Whether a driver can load it by itself: linked SASS, or PTX.
-
-        Relocatable PTX can be linked by the driver as it compiles it (JIT linking), but only where every
-        object of the library has some; the CUDA toolkit's own libraries bring such PTX along for
-        architectures nobody asked for.
-        Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#jit-linking
-        """
+        """Whether a driver can load it by itself: linked SASS, or PTX."""
+        # A driver links relocatable PTX only where every object of the library has some; the CUDA toolkit's libraries
+        # bring such PTX along for architectures nobody asked for.
+        # Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#jit-linking
         return self.kind is not ImageKind.LTO_IR and not self.relocatable
 
     def document(self) -> dict[str, Any]:
         return fields_of(self, "label", "kind", "relocatable", "count", "stored_size")
 
 
-def read_fat_binaries(
-    stream: BinaryIO, offset: int, size: int, origin: str = "", allowance: Allowance | None = None
-) -> Iterator[CodeImage]:
-    """Every image of the fat binaries in one range of a seekable stream, each by itself.
-
-    Reads headers only: time is proportional to the number of images, memory is constant. Entries of a kind that is
-    unknown here (a later toolkit's) are passed over: only SASS and PTX decide on which GPU code runs.
-
-    Args:
-        allowance: how many headers may be read; what is read is taken from it.
-    """
-    return _Reader(stream, origin, allowance or Allowance()).images(offset, offset + size)
-
-
 @dataclass(frozen=True)
-class _Reader:
+class FatBinaryReader:
+    """Reads headers only: time is proportional to the number of images, memory is constant."""
+
     stream: BinaryIO
     origin: str
     allowance: Allowance
 
     def images(self, position: int, end: int) -> Iterator[CodeImage]:
+        """Every image of the fat binaries in one range of the stream, each by itself.
+
+        A kind that is unknown here (a later toolkit's) is passed over: only SASS and PTX decide on which GPU code runs.
+        """
         position = self._skip_zeros(position, end)
         while position < end:
             entry, position = self._read_header(position, end)
@@ -159,12 +141,10 @@ class _Reader:
     def architecture(self, number: int, flags: int, position: int = 0) -> Architecture:
         if not _LOWEST_ARCHITECTURE <= number <= _HIGHEST_ARCHITECTURE:
             raise self.damaged(position, f"{number} is no number of an architecture")
-        specific = bool(flags & _FLAG_ARCHITECTURE_SPECIFIC)
-        family = bool(flags & _FLAG_FAMILY_SPECIFIC)
+        specific, family = flags & _FLAG_ARCHITECTURE_SPECIFIC, flags & _FLAG_FAMILY_SPECIFIC
         if specific and family:
             raise self.damaged(position, f"sm_{number} is marked as both `a` and `f`")
-        major, minor = divmod(number, 10)
-        return Architecture(major, minor, "a" if specific else "f" if family else "")
+        return Architecture(*divmod(number, 10), "a" if specific else "f" if family else "")
 
     def _read_header(self, position: int, end: int) -> tuple[int, int]:
         """Where the entries of the fat binary at ``position`` start and end."""
@@ -189,11 +169,9 @@ class _Reader:
         if header_size < _ENTRY.size or following > end:
             raise self.damaged(position, f"an entry of {header_size} + {payload_size} bytes does not fit")
         if compressed_size > payload_size:
-            raise self.damaged(
-                position, f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
-            )
-        kind = _KINDS.get(kind_number)
-        if kind is None:
+            detail = f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
+            raise self.damaged(position, detail)
+        if (kind := _KINDS.get(kind_number)) is None:
             return None, following
         architecture = self.architecture(number, flags, position)
         # Each entry by itself: nvcc leaves small cubins uncompressed beside compressed PTX.
@@ -224,18 +202,11 @@ class _Reader:
 def read_code(
     stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
 ) -> tuple[tuple[CodeImage, ...], int]:
-    """The device code in a file, by architecture, kind and linkage, in that order.
+    """The device code in a file, by architecture, kind and linkage, in that order; and bytes of code for AMD's GPUs.
 
     Source for AMD: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
-
-    Args:
-        allowance: how many headers may be read, of several files together.
-
-    Returns:
-        The images, none for a file without device code, which includes one that is no library, fat binary, cubin or
-        PTX; and how many bytes of it are code for AMD's GPUs, which nothing here reads.
     """
-    reader, size = _Reader(stream, origin, allowance or Allowance()), stream.seek(0, 2)
+    reader, size = FatBinaryReader(stream, origin, allowance or Allowance()), stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
     if start.startswith(_MAGIC_BYTES):
@@ -274,22 +245,15 @@ def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
 
 
 def is_code(start: bytes) -> bool:
-    """Whether a file with this beginning is a library, a program or device code, whatever its name is.
-
-    Args:
-        start: the first 4096 bytes, or all.
-    """
-    return (
-        start.startswith((b"\x7fELF", b"MZ", _MAGIC_BYTES, *_AMD_BUNDLES)) or _ptx_target(start) is not None
-    )
+    """Whether a file with these first bytes is a library, a program or device code, whatever its name is."""
+    starts = (b"\x7fELF", b"MZ", _MAGIC_BYTES, *_AMD_BUNDLES)
+    return start.startswith(starts) or _ptx_target(start) is not None
 
 
 def compiled_files(code: Iterable[CodeImage]) -> int:
-    """How many compiled files a library consists of, by the images that most architectures have.
-
-    The upper quartile: a compiler makes as many of each, a library of kernels has many more for a few (cuSPARSELt 0.8.1
-    has 560 for 10.0 and about 50 for others), and single kernels have some more, mostly in the forms with `a` and `f`.
-    """
+    """How many compiled files a library consists of, by the images that most architectures have: the upper quartile."""
+    # A compiler makes as many of each, a library of kernels has many more for a few (cuSPARSELt 0.8.1 has 560 for 10.0
+    # and about 50 for others), and single kernels have some more, mostly in the forms with `a` and `f`.
     loadable = [image for image in code if image.runs]
     plain = [one.count for one in loadable if one.kind is ImageKind.SASS and not one.architecture.suffix]
     counts = sorted(plain or [image.count for image in loadable])
@@ -297,10 +261,7 @@ def compiled_files(code: Iterable[CodeImage]) -> int:
 
 
 def prevalent_images(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
-    """The images that are in at least half of a library's compiled files: these decide where the library runs.
-
-    PyTorch adds other code for single kernels.
-    """
+    """The images that are in at least half of a library's compiled files: these decide where the library runs."""
     loadable = [image for image in code if image.runs]
     files = compiled_files(loadable)
     # PyTorch 2.14.1's libtorch_cuda.so has 475 images of each of six architectures, and at most 59 of any other.
@@ -310,11 +271,10 @@ def prevalent_images(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
 def _ptx_target(start: bytes) -> Architecture | None:
     if not _PTX_VERSION.search(start) or not (target := _PTX_TARGET.search(start)):
         return None
-    suffix = target[2]
-    return Architecture(*divmod(int(target[1]), 10), "a" if suffix == b"a" else "f" if suffix == b"f" else "")
+    return Architecture(*divmod(int(target[1]), 10), cast(Suffix, target[2].decode()))
 
 
-def _read_cubin(start: bytes, reader: _Reader) -> Architecture | None:
+def _read_cubin(start: bytes, reader: FatBinaryReader) -> Architecture | None:
     """The architecture of a cubin; None for other files. Not all compilers mark the ``a`` forms in it."""
     if _elf_machine(start) != _EM_CUDA:
         return None
@@ -327,5 +287,4 @@ def _read_cubin(start: bytes, reader: _Reader) -> Architecture | None:
 def _elf_machine(start: bytes) -> int | None:
     if len(start) < _CUBIN.size or not start.startswith(b"\x7fELF\x02\x01"):
         return None
-    machine: int = _CUBIN.unpack_from(start)[1]
-    return machine
+    return int(_CUBIN.unpack_from(start)[1])

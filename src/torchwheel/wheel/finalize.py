@@ -28,7 +28,7 @@ from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, SCHEMA_VERSION, manifest_bytes, read_manifest
-from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.rewrite import Changes, rewrite_wheel
 from torchwheel.wheel.sbom import SBOM_NAME, sbom_bytes
 
 NO_MANIFEST = "its build manifest is missing or cannot be read"
@@ -53,10 +53,6 @@ def finalize(
         verify: everything in which the wheel is not what was planned; what no honest build makes counts besides.
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
-        libraries: those whose sources lie in the tree, for the bill of materials.
-
-    Returns:
-        The finished wheel.
     """
     contents = inspect_wheel(built)
     misnamed = () if name is None else _other_build_tag(built, name)
@@ -81,7 +77,7 @@ def finalize(
         MANIFEST_NAME: manifest_bytes(manifest, named),
         SBOM_NAME: sbom_bytes(contents, plan, libraries, toolkit, built_at),
     }
-    add_members(built, finished, members, environment=environment)
+    rewrite_wheel(built, finished, lambda _: Changes(members), environment=environment)
     built.unlink()
     return finished
 
@@ -89,12 +85,7 @@ def finalize(
 def manifest_document(
     plan: Mapping[str, Any], contents: WheelContents, built: datetime | None = None
 ) -> dict[str, Any]:
-    """A build manifest.
-
-    Args:
-        plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
-        built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
-    """
+    """A build manifest, with the moment that SOURCE_DATE_EPOCH states where it is set."""
     code = [
         {"library": library.path, "images": [image.document() for image in library.images]}
         for library in contents.libraries
@@ -112,15 +103,9 @@ def manifest_document(
 
 def _other_build_tag(built: Path, name: str) -> Iterator[Problem]:
     """Report a build tag that was not planned; ``verify`` compares the other parts of the name."""
-    found, planned = (parse_wheel_filename(one)[2] for one in (built.name, name))
+    found, planned = ("".join(map(str, parse_wheel_filename(one)[2])) or "none" for one in (built.name, name))
     if found != planned:
-        tags = ("".join(map(str, tag)) or "none" for tag in (found, planned))
-        yield Problem.of(
-            "wheel-tag",
-            origin=built,
-            **dict(zip(("found", "planned"), tags, strict=True)),
-            where="its build tag",
-        )
+        yield Problem.of("wheel-tag", origin=built, found=found, planned=planned, where="its build tag")
 
 
 def _grade_problems(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
@@ -144,7 +129,5 @@ def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) 
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:
-    if metadata_directory is None:
-        return None
-    file = metadata_directory / "METADATA"
-    return file.read_bytes() if is_file(file) else None
+    file = metadata_directory and metadata_directory / "METADATA"
+    return file.read_bytes() if file and is_file(file) else None

@@ -46,7 +46,6 @@ from torchwheel.wheel.fatbinary import (
 )
 from torchwheel.wheel.objfile import read_sections
 
-_BEST_FIRST = tuple(HowItRuns)
 # A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside
 # 666; but attention kernels have three times as many as all others together (vLLM, sgl-kernel).
 _SMALL = 10
@@ -63,7 +62,7 @@ class LibraryVerdict:
 
     Attributes:
         verdict: how most of its code runs; a few kernels' files with other code do not decide.
-        used_by: what of torch it is for, where torch loads it for that alone; None for any other library.
+        used_by: what of torch it is for, where torch loads it for that alone.
         reach: the known compute capabilities that its machine code runs on, or its PTX where it has nothing else.
         is_opaque: whether it is large and hardly any of it is device code that is read: cuFFT 11.4 keeps its kernels
             in 290 MB of another form, beside one image for 5.2.
@@ -90,7 +89,7 @@ class _Part:
 
     @cached_property
     def best(self) -> LibraryVerdict:
-        return min(self.libraries, key=lambda one: _BEST_FIRST.index(one.verdict.how))
+        return min(self.libraries, key=lambda one: one.verdict.how.rank)
 
     @property
     def runs(self) -> bool:
@@ -98,7 +97,7 @@ class _Part:
 
     @cached_property
     def reach(self) -> frozenset[Architecture]:
-        return frozenset().union(*(one.reach for one in self.libraries))
+        return _union(self.libraries)
 
     @property
     def name(self) -> str:
@@ -111,11 +110,8 @@ class Suitability:
 
     Attributes:
         how: how the worst of what is needed runs; the best of it where `is_known` is false.
-        is_known: whether the answer does not hang on what is not known here.
         without: what does not run where the rest does: parts of torch, or libraries.
-        reason: why, in sentences; they name the library where there are several.
-        libraries: the verdict on each library that has device code: first those that decide, then the others, the
-            worst ones first.
+        libraries: with device code: first those that decide, then the others, the worst ones first.
     """
 
     gpu: NamedGpu
@@ -127,11 +123,7 @@ class Suitability:
 
 
 def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
-    """How the device code in all libraries runs on a GPU.
-
-    Args:
-        all_needed: whether every library is needed that torch is not known to load on use: in PyTorch itself.
-    """
+    """How the device code in all libraries runs; in PyTorch itself all are needed that it does not load on use."""
     needed, rest = _split_needed(list(_parts_of(libraries, gpu.compute_capability)), all_needed=all_needed)
     ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
     if not needed:
@@ -144,13 +136,13 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
     failing = [part for part in needed if not part.runs]
     doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.compute_capability))
     if doubt:
-        how = min((part.best.verdict.how for part in needed), key=_BEST_FIRST.index)
+        how = min((part.best.verdict.how for part in needed), key=lambda one: one.rank)
         return Suitability(gpu, how, False, (), doubt, ordered)
     if not running or (all_needed and failing):
         return Suitability(gpu, HowItRuns.NO, True, (), _reason(ordered[:1], ordered), ordered)
     lacking = [*failing, *(part for part in rest if not part.runs)]
     shown = [ordered[0] if ordered[0].runs else running[0].best, *(part.best for part in lacking)]
-    how = max((part.best.verdict.how for part in running), key=_BEST_FIRST.index)
+    how = max((part.best.verdict.how for part in running), key=lambda one: one.rank)
     return Suitability(gpu, how, True, tuple(part.name for part in lacking), _reason(shown, ordered), ordered)
 
 
@@ -159,14 +151,12 @@ def _reason(shown: Sequence[LibraryVerdict], every: Sequence[LibraryVerdict]) ->
     paths: dict[str, list[str]] = {}
     for one in shown:
         paths.setdefault(one.verdict.sentence, []).append(one.path)
-    return "; ".join(
-        f"{join_items(found)}: {text}" if len(every) > 1 else text for text, found in paths.items()
-    )
+    alone = len(every) == 1
+    return "; ".join(text if alone else f"{join_items(found)}: {text}" for text, found in paths.items())
 
 
 def _worst_first(parts: Sequence[_Part]) -> list[LibraryVerdict]:
-    found = (one for part in parts for one in part.libraries)
-    return sorted(found, key=lambda one: -_BEST_FIRST.index(one.verdict.how))
+    return sorted((one for part in parts for one in part.libraries), key=lambda one: -one.verdict.how.rank)
 
 
 def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part]:
@@ -197,12 +187,8 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
 
 def _is_compiled_by(path: str, gpu: Architecture) -> bool:
     """Whether a CUDA that a path names compiles machine code that runs on a GPU; true where it names none known."""
-    numbers = [match["number"] for match in _ALTERNATIVE.finditer(path)]
-    releases = [
-        release
-        for release in read_toolkits()
-        if any(release.version.replace(".", "").startswith(number) for number in numbers)
-    ]
+    numbers = tuple(match["number"] for match in _ALTERNATIVE.finditer(path))
+    releases = [one for one in read_toolkits() if one.version.replace(".", "").startswith(numbers)]
     code = {CodeTarget(one, sass=True, ptx=False) for release in releases for one in release.architectures}
     return not code or judge_code(code, gpu).how.runs
 
@@ -231,10 +217,9 @@ def _undecided(running: Sequence[_Part]) -> str:
     found = []
     for part in running:
         if part.by_cuda and not all(one.runs for one in part.libraries):
+            every = join_items([one.path for one in part.libraries])
             able = join_items([one.path for one in part.libraries if one.runs])
-            found.append(
-                f"one of {join_items([one.path for one in part.libraries])} is loaded, and of these {able} runs"
-            )
+            found.append(f"one of {every} is loaded, and of these {able} runs")
     return "; ".join(found)
 
 
@@ -243,9 +228,8 @@ def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture
     if not running and (opaque := [part.name for part in failing if part.best.is_opaque]):
         return f"hardly any of {join_items(opaque)} is device code of a known form; it may hold kernels in another"
     if not running and len(failing) > 1 and sum(len(part.reach) for part in failing) == len(_union(failing)):
-        return (
-            f"none of {join_items([one.name for one in failing])} runs on {gpu}; each is for GPUs of its own"
-        )
+        names = join_items([part.name for part in failing])
+        return f"none of {names} runs on {gpu}; each is for GPUs of its own"
     # Those for other GPUs alone are not needed: a wheel that needed both would run nowhere.
     reached = _union(running)
     shared = [part for part in failing if part.reach & reached]
@@ -255,7 +239,7 @@ def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture
     return f"{runs} runs on {gpu}, and {fails} does not"
 
 
-def _union(parts: Sequence[_Part]) -> frozenset[Architecture]:
+def _union(parts: Sequence[_Part | LibraryVerdict]) -> frozenset[Architecture]:
     return frozenset().union(*(part.reach for part in parts))
 
 
@@ -286,12 +270,6 @@ def _judge_images(read_images: Sequence[CodeImage], gpu: Architecture) -> Verdic
 
 @dataclass(frozen=True)
 class Inspected:
-    """What was found.
-
-    Attributes:
-        remarks: what a wheel may hold and is a reason to look closer, in sentences.
-    """
-
     path: Path
     kind: str
     libraries: tuple[Library, ...]
@@ -308,16 +286,8 @@ def inspect(path: Path) -> Inspected:
 
 
 def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
-    """How the device code in all libraries runs on a GPU.
-
-    Args:
-        all_needed: whether to require every library, as is done for PyTorch itself; see `judge_libraries`.
-    """
-    return judge_libraries(
-        inspected.libraries,
-        gpu,
-        all_needed=all_needed or inspected.torch is not None or inspected.kind == "library",
-    )
+    all_needed = all_needed or inspected.torch is not None or inspected.kind == "library"
+    return judge_libraries(inspected.libraries, gpu, all_needed=all_needed)
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
@@ -355,9 +325,8 @@ def _inspect_wheel(path: Path) -> Inspected:
         contents = inspect_archive(archive)
         changed = tuple(problem.what for problem in find_altered(archive))
     remarks = (*changed, *(remark.problem.what for remark in contents.remarks))
-    return Inspected(
-        path, "wheel", contents.libraries, contents.torch_version, remarks, not changed, contents
-    )
+    torch = contents.torch_version
+    return Inspected(path, "wheel", contents.libraries, torch, remarks, not changed, contents)
 
 
 def _inspect_library(path: Path) -> Inspected:

@@ -1,7 +1,6 @@
 """The build manifest inside a wheel, ``*.dist-info/torchwheel.json``: what it was built from, and how.
 
-The caller provides the document as plain data; this module owns its shape, ``manifest.schema.json``,
-and the bytes: sorted keys and no time of its own, so that the same build gives the same file.
+Its shape is ``manifest.schema.json``; its keys are sorted, and the same build gives the same file.
 """
 
 from __future__ import annotations
@@ -16,11 +15,8 @@ from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 
-MANIFEST_NAME = "torchwheel.json"
-"""Its path relative to ``*.dist-info``."""
-
+MANIFEST_NAME = "torchwheel.json"  # relative to *.dist-info
 SCHEMA_VERSION = 1
-
 _MODULE = {
     "architectures": [str],
     "name": str,
@@ -28,6 +24,7 @@ _MODULE = {
     "stable_abi": (str, None),
     "limited_api": object,
 }
+# What is read of it here.
 _SHAPE = {
     "torchwheel": str,
     "wheel": {"name": str, "version": str, "tags": [str]},
@@ -43,22 +40,17 @@ _SHAPE = {
         "toolchain?": {"cuda?": (str, None)},
     },
 }
-"""What is read of it here, of the shape in ``manifest.schema.json``."""
 
 
 def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | None = None) -> bytes:
-    """The file's content, with the name of each of ``folders`` in its place: see :func:`find_by_name`.
-
-    Raises:
-        TypeError, ValueError: the plan's part is no JSON data.
-    """
+    """The file's content, with the name of each of ``folders`` in its place."""
     # Python would write NaN, which is not JSON.
     text = json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return f"{name_folders(text, folders or {})}\n".encode()
 
 
 def name_folders(text: str, folders: Mapping[str, str]) -> str:
-    """JSON with the name of each folder in its place; of two, the one inside the other counts."""
+    # Of two, the one inside the other counts.
     for folder, name in sorted(folders.items(), key=lambda item: -len(item[0])):
         text = without_folder(text, folder, name)
     return text
@@ -90,9 +82,8 @@ def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
         raise _malformed_error("it states no schema", origin)
     if document["schema"] != SCHEMA_VERSION:
-        raise refusal(
-            "unknown-manifest-schema", origin=origin, found=document["schema"], known=SCHEMA_VERSION
-        )
+        values = {"found": document["schema"], "known": SCHEMA_VERSION}
+        raise refusal("unknown-manifest-schema", origin=origin, **values)
     if (part := find_misfit(document, _SHAPE)) is not None:
         raise _malformed_error(f"{part} is missing, or of another type", origin)
     return document
@@ -109,23 +100,20 @@ def find_misfit(value: object, shape: Any, where: str = "") -> str | None:
         shape: a type; None; a tuple of shapes, one of which it must have; ``[shape]`` for a list; a dict for an object,
             whose keys may be missing where the shape's end with ``?``, and of which ``*`` stands for each.
     """
-    parts: list[tuple[str, object, Any]] = []
+    parts: list[tuple[object, Any, str]] = []
     if isinstance(shape, tuple):
         return where if all(find_misfit(value, one) is not None for one in shape) else None
     if isinstance(shape, list) and isinstance(value, list):
-        parts = [(where, item, shape[0]) for item in value]
+        parts = [(item, shape[0], where) for item in value]
     elif isinstance(shape, dict) and isinstance(value, dict):
         for key, inner in shape.items():
-            names = value if key == "*" else [key.removesuffix("?")]
-            missing = [f"{where}.{name}".lstrip(".") for name in names if name not in value]
-            if missing and not key.endswith("?"):
-                return missing[0]
-            parts += [(f"{where}.{name}".lstrip("."), value[name], inner) for name in names if name in value]
-    elif (
-        value is not None
-        if shape is None
-        else isinstance(shape, (list, dict)) or not isinstance(value, shape)
-    ):
+            for name in value if key == "*" else [key.removesuffix("?")]:
+                place = f"{where}.{name}".lstrip(".")
+                if name in value:
+                    parts.append((value[name], inner, place))
+                elif not key.endswith("?"):
+                    return place
+    elif value is not None if shape is None else not (isinstance(shape, type) and isinstance(value, shape)):
         return where
-    misfits = (find_misfit(*part[1:], part[0]) for part in parts)
+    misfits = (find_misfit(*part) for part in parts)
     return next((one for one in misfits if one is not None), None)

@@ -17,20 +17,12 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, compiled_files, prevalent_images
 
-# Machine code that PyTorch's build adds by itself.
-_EXTRAS = Path(__file__).with_name("extras.toml")
+_EXTRAS = Path(__file__).with_name("extras.toml")  # machine code that PyTorch's build adds by itself
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a wheel was planned to be.
-
-    Attributes:
-        prepared_metadata: METADATA that a prepare hook has returned, which the wheel must repeat byte for
-            byte.
-        editable: whether it is an editable wheel: that holds no code and no ``torch/version.py``, and may
-            have any tag.
-    """
+    """What a wheel was planned to be; an editable one holds no code, no ``torch/version.py``, and may have any tag."""
 
     name: str
     version: str
@@ -45,7 +37,7 @@ class Expectation:
 
 
 def verify_wheel(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
-    """Everything in which a wheel differs from what was planned; empty if it is as planned."""
+    """Everything in which a wheel differs from what was planned."""
     problems = list(check_labels(contents, expected))
     if not expected.editable:
         problems += _torch_version(contents, expected)
@@ -110,13 +102,13 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
         yield Problem.of("wheel-empty", origin=contents.path, missing=" and ".join(lacking))
     if said is None:
         return
+    where = "torch/version.py's "
     if said.cuda != expected.cuda:
-        yield _difference_problem(
-            contents, "wheel-cuda", "torch/version.py's cuda", said.cuda or "None", expected.cuda or "None"
-        )
+        cudas = said.cuda or "None", expected.cuda or "None"
+        yield _difference_problem(contents, "wheel-cuda", f"{where}cuda", *cudas)
     if None not in (said.debug, expected.debug) and said.debug != expected.debug:
-        where = "torch/version.py's debug"
-        yield _difference_problem(contents, "wheel-build-type", where, str(said.debug), str(expected.debug))
+        debugs = str(said.debug), str(expected.debug)
+        yield _difference_problem(contents, "wheel-build-type", f"{where}debug", *debugs)
 
 
 def _difference_problem(
@@ -131,23 +123,19 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
 
     Every planned SASS and PTX must be in each library that holds device code, and nothing else in any, except
     documented extras. A library that torch loads for one optional part alone may have less: NVIDIA and PyTorch compile
-    such for fewer architectures. Relocatable PTX counts where it was planned (a driver can link it), and no
-    relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
+    such for fewer architectures. No relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it
+    along.
     """
     if planned is None:
-        return tuple(_not_wanted(contents))
+        return tuple(_find_unplanned(contents, None))
     if not any(image.runs for image in contents.images):
         return (Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels)),)
     return (*_find_missing(contents, planned), *_find_unplanned(contents, planned))
 
 
 def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) -> bool:
-    """Whether code for ``found`` is no surprise in a wheel for ``planned``.
-
-    Architecture- and family-specific forms (``90a``, ``103f``) are added for single kernels whose
-    instructions only they have, where an architecture of the same major revision was requested; others are
-    listed in ``extras.toml``.
-    """
+    """Whether code for ``found`` is no surprise in a wheel for ``planned``."""
+    # For single kernels whose instructions only these forms have.
     if found.suffix:
         return any(found.major == architecture.major for architecture in planned)
     wanted = {architecture.capability.dotted for architecture in planned}
@@ -156,10 +144,7 @@ def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) ->
 
 
 def missing_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[str, ...]:
-    """The labels of planned code that is not among the images.
-
-    Relocatable PTX counts: a driver can link it.
-    """
+    """The labels of planned code that is not among the images; relocatable PTX counts: a driver can link it."""
     found = {image.label for image in images if image.runs or image.kind is ImageKind.PTX}
     return tuple(label for label in planned.labels if label not in found)
 
@@ -172,56 +157,34 @@ def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterato
         prevalent = prevalent_images(library.images)
         if missing := missing_code((*prevalent, *relocatable), planned):
             files = compiled_files(library.images)
-            present = ", ".join(
+            present = (
                 image.label if image in prevalent else f"{image.label} (in {image.count} of {files} files)"
                 for image in library.images
                 if image.runs
             )
-            yield Problem.of(
-                "missing-device-code",
-                origin=contents.path,
-                library=library.path,
-                missing=", ".join(missing),
-                planned=", ".join(planned.labels),
-                present=present,
-            )
+            labels = {"missing": missing, "planned": planned.labels, "present": present}
+            values = {name: ", ".join(some) for name, some in labels.items()}
+            yield Problem.of("missing-device-code", origin=contents.path, library=library.path, **values)
 
 
-def _find_unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
-    labels = tuple(
-        image.label
-        for image in contents.images
-        if image.runs
-        and image.label not in planned.labels
-        and not is_documented_extra(image.architecture, planned.architectures)
-    )
-    if labels:
-        yield Problem.of(
-            "unplanned-device-code",
-            origin=contents.path,
-            found=", ".join(labels),
-            where=_where_found(contents, labels),
-            planned=", ".join(planned.labels),
-            option=config_option("arch", ",".join([*planned.labels, *labels])),
-        )
+def _find_unplanned(contents: WheelContents, planned: ArchitectureList | None) -> Iterator[Problem]:
+    labels = [image.label for image in contents.images if image.runs and not _is_planned(image, planned)]
+    if not labels:
+        return
+    holders = [
+        library.path
+        for library in contents.libraries
+        if any(image.runs and image.label in labels for image in library.images)
+    ]
+    values = {"origin": contents.path, "found": ", ".join(labels), "where": join_items(holders)}
+    if planned is None:
+        yield Problem.of("unplanned-device-code/cpu", **values)
+    else:
+        option = config_option("arch", ",".join([*planned.labels, *labels]))
+        yield Problem.of("unplanned-device-code", **values, planned=", ".join(planned.labels), option=option)
 
 
-def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
-    labels = tuple(image.label for image in contents.images if image.runs)
-    if labels:
-        yield Problem.of(
-            "unplanned-device-code/cpu",
-            origin=contents.path,
-            found=", ".join(labels),
-            where=_where_found(contents, labels),
-        )
-
-
-def _where_found(contents: WheelContents, labels: tuple[str, ...]) -> str:
-    return join_items(
-        [
-            library.path
-            for library in contents.libraries
-            if any(image.runs and image.label in labels for image in library.images)
-        ]
+def _is_planned(image: CodeImage, planned: ArchitectureList | None) -> bool:
+    return planned is not None and (
+        image.label in planned.labels or is_documented_extra(image.architecture, planned.architectures)
     )

@@ -2,7 +2,6 @@
 
 ``zipfile`` can copy a member only by inflating and deflating it: 14 s for a PyTorch wheel. Here it writes the headers
 and the new members, and the bytes of the others are written past it.
-
 Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3 to 4.5.
 """
 
@@ -20,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
 from torchwheel.reporting.terminal import join_items
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import output_file, replace_path
@@ -42,15 +41,10 @@ _LOCAL = struct.Struct("<4s2xHH16xHH")  # signature, flags, method, lengths of t
 _UTF8_NAME = 0x0800
 # Only with this host system does the format define the upper half of the attributes as a Unix mode.
 _UNIX = 3
-_REGULAR_644 = 0o100644 << 16
 _COPIED = ("compress_type", "create_system", "internal_attr", "external_attr", "CRC", "file_size")
-_LARGE = 2_000_000_000
-"""zipfile needs ZIP64 from 2 GiB on, and deflated bytes may be 0.1 % more."""
-
+_LARGE = 2_000_000_000  # zipfile needs ZIP64 from 2 GiB on, and deflated bytes may be 0.1 % more
 _CHUNK = 1 << 20
-
-EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The first moment that a zip archive can express."""
+EARLIEST, _LAST_YEAR = (1980, 1, 1, 0, 0, 0), 2107  # that a zip archive can express
 
 DateTime = tuple[int, int, int, int, int, int]
 
@@ -110,9 +104,8 @@ def _inconsistent_error(member: RawMember, detail: str, origin: str) -> Torchwhe
 def add_member(archive: zipfile.ZipFile, name: str, data: bytes, date_time: DateTime) -> None:
     """Append a new file, deflated, with the permissions 644."""
     info = zipfile.ZipInfo(name, date_time)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.create_system = _UNIX
-    info.external_attr = _REGULAR_644
+    info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, _UNIX
+    info.external_attr = (stat.S_IFREG | 0o644) << 16
     archive.writestr(info, data)
 
 
@@ -147,9 +140,6 @@ def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[b
         yield data
 
 
-_LAST_YEAR = 2107
-
-
 @dataclass(frozen=True)
 class Changes:
     members: Mapping[str, bytes]
@@ -158,16 +148,6 @@ class Changes:
     def renamed(self, path: str) -> str:
         folder, slash, rest = path.partition("/")
         return f"{self.folders.get(folder, folder) if slash else folder}{slash}{rest}"
-
-
-def add_members(
-    source: Path,
-    destination: Path,
-    members: Mapping[str, bytes],
-    *,
-    environment: Mapping[str, str],
-) -> None:
-    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
 
 
 def rewrite_wheel(
@@ -179,12 +159,9 @@ def rewrite_wheel(
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
 
-    Existing members keep their compressed bytes, order, times, permissions and lines in RECORD, which comes last.
-    Where SOURCE_DATE_EPOCH is set, they have no other time, and of their permissions only whether they are programs.
-    A file that is there already is replaced. Signatures of the old RECORD are left out.
-
-    Args:
-        environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
+    Existing members keep their compressed bytes, order, times, permissions and lines in RECORD, which comes last; new
+    ones are of 1980. Where SOURCE_DATE_EPOCH is set, all have that time, and of their permissions only whether they are
+    programs. Signatures of the old RECORD are left out.
     """
     moment = source_date(environment)
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
@@ -198,8 +175,7 @@ def _write(
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     rows = read_record(archive)
     # The new RECORD keeps the old lines, so it would pass on what the old one lacks.
-    if problems := tuple(missing_and_stale(archive, rows)):
-        raise TorchwheelError(problems)
+    stop_on(missing_and_stale(archive, rows))
     record = f"{archive.dist_info}/RECORD"
     # A signature of the old RECORD does not fit the new one.
     dropped = {record, *signature_names(archive), *added}
@@ -215,11 +191,7 @@ def _write(
     if twice := sorted(name for name, count in counts.items() if count > 1):
         raise refusal("forbidden-member/twice", origin=archive.path, names=join_items(twice))
     new_rows = [
-        *(
-            RecordRow(changes.renamed(row.path), row.digest, row.size)
-            for row in rows
-            if row.path not in dropped
-        ),
+        *(row._replace(path=changes.renamed(row.path)) for row in rows if row.path not in dropped),
         *(row_for(changes.renamed(name), data) for name, data in added.items()),
         RecordRow(changes.renamed(record), "", ""),
     ]
@@ -243,24 +215,16 @@ def _changed_member(member: RawMember, changes: Changes, date_time: DateTime | N
 
 
 def _zip_time(moment: datetime | None) -> DateTime:
-    """The nearest moment that a zip archive can express, which is in 1980 to 2107."""
+    """The nearest moment that a zip archive can express."""
     if moment is None or moment.year < EARLIEST[0]:
         return EARLIEST
     year = min(moment.year, _LAST_YEAR)
     return (year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
 
 
-_DIST_INFO, _DATA = ".dist-info", ".data"
-
-
 @dataclass(frozen=True)
 class Relabelling:
-    """What a wheel is to say of itself.
-
-    Attributes:
-        version: the whole version with its local label, ``1.2+cu130.sm120.torch2.14``, in its normal form; None to
-            keep the old one.
-    """
+    """What a wheel is to say of itself; ``version`` is in its normal form, and has its local label."""
 
     version: str | None = None
     requires: tuple[str, ...] = ()
@@ -274,18 +238,11 @@ class Relabelling:
             build_and_tag[-3:] = [self.tag]
         return "-".join([name, self.version or version, *build_and_tag]) + ".whl"
 
-    def folder(self, old: str) -> str:
-        """The new name of ``NAME-VERSION.dist-info`` or ``NAME-VERSION.data``."""
-        if self.version is None:
-            return old
-        suffix = _DATA if old.endswith(_DATA) else _DIST_INFO
-        name = old.removesuffix(suffix).rpartition("-")[0]
-        return f"{name}-{self.version}{suffix}"
-
     def folders(self, dist_info: str) -> dict[str, str]:
-        """The new names of both folders that have the version in theirs."""
-        data = dist_info.removesuffix(_DIST_INFO) + _DATA
-        return {folder: self.folder(folder) for folder in (dist_info, data)}
+        """The new names of ``NAME-VERSION.dist-info`` and ``NAME-VERSION.data``."""
+        old = dist_info.removesuffix(".dist-info")
+        new = old if self.version is None else f"{old.rpartition('-')[0]}-{self.version}"
+        return {old + suffix: new + suffix for suffix in (".dist-info", ".data")}
 
     def metadata(self, old: bytes, origin: str) -> bytes:
         text = parse_metadata_text(old)
@@ -303,10 +260,7 @@ class Relabelling:
 def relabel_wheel(
     source: Path, destination: Path, relabelling: Relabelling, *, environment: Mapping[str, str]
 ) -> Path:
-    """Write a copy of a wheel that says other things of itself, under the name that goes with them.
-
-    All members but METADATA, WHEEL and RECORD keep their compressed bytes.
-    """
+    """Write a copy of a wheel that says other things of itself, under the name that goes with them."""
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)
 
@@ -322,13 +276,7 @@ def relabel_wheel(
 
 
 def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
-    """Make a prepared ``*.dist-info`` say what the wheel will say, and give it the name that goes with it.
-
-    For PEP 517's prepare_metadata_for_build_wheel: METADATA is, byte for byte, what :func:`relabel_wheel` writes.
-
-    Returns:
-        The folder's new name.
-    """
+    """Make a prepared ``*.dist-info`` say, byte for byte, what the wheel will say; return its new name."""
     metadata, wheel = folder / "METADATA", folder / "WHEEL"
     new = {metadata: relabelling.metadata(metadata.read_bytes(), str(metadata))}
     if is_file(wheel):
@@ -336,6 +284,6 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
     for path, content in new.items():
         with output_file(path) as stream:
             stream.write(content)
-    renamed = folder.with_name(relabelling.folder(folder.name))
+    renamed = folder.with_name(relabelling.folders(folder.name)[folder.name])
     replace_path(folder, renamed)
     return renamed.name

@@ -1,8 +1,7 @@
 """The software bill of materials in a wheel, ``*.dist-info/sboms/torchwheel.cdx.json``: CycloneDX, as of PEP 770.
 
-It names what is compiled into the wheel and what compiled it, holds no path of the machine, and has the same bytes for
-the same inputs: its serial number is made of its content, and it has no time but that of SOURCE_DATE_EPOCH.
-
+It has no path of the machine, and the same bytes for the same inputs: its serial number is made of its content, and it
+has no time but that of SOURCE_DATE_EPOCH.
 Sources: https://peps.python.org/pep-0770/, https://cyclonedx.org/docs/1.6/json/
 """
 
@@ -24,17 +23,11 @@ from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import WheelContents
 
-SBOM_NAME = "sboms/torchwheel.cdx.json"
-"""Its path relative to ``*.dist-info``."""
-
+SBOM_NAME = "sboms/torchwheel.cdx.json"  # relative to *.dist-info
 _FORMAT = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1}
 _ROOT = "wheel"
 # What the manifest calls the programs that made the wheel, "GNU 14.2.0" each, and what CycloneDX describes them as.
-_COMPILERS = {
-    "c_compiler": "C compiler",
-    "cxx_compiler": "C++ compiler",
-    "cuda_compiler": "CUDA compiler",
-}
+_COMPILERS = {"c_compiler": "C compiler", "cxx_compiler": "C++ compiler", "cuda_compiler": "CUDA compiler"}
 _PROGRAMS = {"python": "Python interpreter", "cmake": "configures the build"}
 _SCHEMES = frozenset({"https", "http", "ssh", "git"})
 _GITHUB = "github.com"
@@ -49,17 +42,10 @@ def sbom_bytes(
     toolkit: Iterable[ToolkitPackage],
     built: datetime | None = None,
 ) -> bytes:
-    """Return the content of the file.
-
-    Args:
-        plan: the plan's part of the manifest, of which the source and the programs are taken.
-    """
     source, chain = plan.get("source", {}), plan.get("toolchain", {})
-    components = [
-        *map(_library_component, libraries),
-        *map(_toolkit_package, toolkit),
-        *_torch_component(plan),
-    ]
+    components = [*map(_library_component, libraries), *map(_toolkit_package, toolkit)]
+    if version := plan.get("extensions", {}).get("torch", {}).get("version"):
+        components.append(_component("torch", "torch", version, _python_package("torch", version)))
     components.sort(key=lambda one: str(one["bom-ref"]))
     document = {
         **_FORMAT,
@@ -75,11 +61,7 @@ def sbom_bytes(
 
 
 def relabelled_sbom(data: bytes, version: str) -> bytes:
-    """Return the file with another version of the wheel.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none of those that torchwheel writes.
-    """
+    """Return the file with another version of the wheel; KeyError, TypeError or ValueError where it is another's."""
     document = json.loads(data)
     wheel = document["metadata"]["component"]
     wheel.update(version=version, purl=_python_package(wheel["name"], version))
@@ -125,19 +107,13 @@ def _library_component(library: VendoredLibrary) -> Component:
 
 
 def _toolkit_package(package: ToolkitPackage) -> Component:
-    purl = _python_package(package.name, package.version) if package.is_from_pypi else None
-    maker = {"name": "NVIDIA"}
-    return _component(f"cuda/{package.name}", package.name, package.version, purl, supplier=maker)
-
-
-def _torch_component(plan: Mapping[str, Any]) -> Iterator[Component]:
-    if version := plan.get("extensions", {}).get("torch", {}).get("version"):
-        yield _component("torch", "torch", version, _python_package("torch", version))
+    name, version = package.name, package.version
+    purl = _python_package(name, version) if package.is_from_pypi else None
+    return _component(f"cuda/{name}", name, version, purl, supplier={"name": "NVIDIA"})
 
 
 def _component(reference: str, name: str, version: str | None, purl: str | None, **more: Any) -> Component:
-    known = {"version": version, "purl": purl}
-    stated = {key: value for key, value in known.items() if value}
+    stated = {key: value for key, value in (("version", version), ("purl", purl)) if value}
     return {"type": "library", "bom-ref": reference, "name": name, **stated, **more}
 
 

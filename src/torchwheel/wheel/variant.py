@@ -21,13 +21,12 @@ from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.inspection import judge_libraries
-from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
+from torchwheel.wheel.manifest import MANIFEST_NAME, find_manifest, manifest_bytes
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.rewrite import Changes, Relabelling, rewrite_wheel
 from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
 
-Properties = Mapping[str, tuple[str, ...]]
-"""Values by feature of NVIDIA's namespace."""
+Properties = Mapping[str, tuple[str, ...]]  # values by feature of NVIDIA's namespace
 
 _SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
 _NAMESPACE = "nvidia"
@@ -35,15 +34,12 @@ _PROVIDER = {
     "requires": ["nvidia-variant-provider"],
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
 }
-OLDEST_UV = "0.13.9"
-"""The oldest uv that reads this form."""
-_NULL = "null"
-"""The reserved label of the variant without properties, which every machine can take."""
+OLDEST_UV = "0.13.9"  # that reads this form
 _ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
 
 
 def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties | None, str]:
-    """Return the properties of a wheel's variant, or None and why it can have none."""
+    """The properties of a wheel's variant, or None and why it can have none."""
     code = contents.architectures
     if code is None:
         if cuda is None:
@@ -84,7 +80,7 @@ def _machine_capabilities(tags: Collection[str]) -> tuple[Architecture, ...]:
 
 
 def _installer_takes(values: Collection[str], gpu: Architecture) -> bool:
-    """Whether NVIDIA's provider counts code as running on a GPU: of its major revision, and not of a later minor one.
+    """Whether NVIDIA's provider counts code as running: of the GPU's major revision, and not of a later minor one.
 
     Of PTX it counts only that for the first minor revision. Seen with uv 0.13.9, which has the provider built in.
     """
@@ -93,7 +89,8 @@ def _installer_takes(values: Collection[str], gpu: Architecture) -> bool:
 
 
 def variant_label(label: str, properties: Properties) -> str:
-    return label if properties else _NULL
+    """The reserved one for the variant without properties, which every machine can take."""
+    return label if properties else "null"
 
 
 def variant_file_name(file_name: str, public_version: str, label: str, build: str = "") -> str:
@@ -127,13 +124,7 @@ def write_variant(
     environment: Mapping[str, str],
     build: str = "",
 ) -> bytes:
-    """Write a wheel's variant; everything but its ``*.dist-info`` keeps its compressed bytes.
-
-    ``torch/version.py`` keeps the local label, and the build manifest the version without it.
-
-    Returns:
-        The new METADATA.
-    """
+    """Write a wheel's variant, and return its METADATA; ``torch/version.py`` keeps the local label."""
     relabelling = Relabelling(public_version)
     metadata = b""
 
@@ -143,10 +134,7 @@ def write_variant(
         members = {"METADATA": metadata, "variant.json": variants_text(variants).encode()}
         if build:
             members["WHEEL"] = bytes(read_metadata_text(archive, "WHEEL").replacing("Build", [build]))
-        if f"{archive.dist_info}/{MANIFEST_NAME}" in archive.members:
-            manifest = parse_manifest(
-                archive.read(f"{archive.dist_info}/{MANIFEST_NAME}", MANIFEST_BYTES), str(source)
-            )
+        if manifest := find_manifest(archive):
             # The manifest is that of the wheel that is installed.
             manifest["wheel"]["version"] = public_version
             members[MANIFEST_NAME] = manifest_bytes(manifest)

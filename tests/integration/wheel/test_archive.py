@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.rewrite import add_members
+from wheel_samples import add_members
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -14,8 +14,7 @@ from limits import within_limits
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.inspection import inspect
 from torchwheel.wheel.objfile import read_linkage, read_sections
-from torchwheel.wheel.rewrite import add_members
-from wheel_samples import Entry, Samples
+from wheel_samples import Entry, Samples, add_members
 
 NAME = "torch-2.14.1-cp311-cp311-linux_x86_64.whl"
 INFO = "torch-2.14.1.dist-info"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from torchwheel.wheel.fatbinary import read_fat_binaries
+from torchwheel.wheel.bounded_file import Allowance
+from torchwheel.wheel.fatbinary import FatBinaryReader
 
 _FATBIN_HEADER, _ENTRY_SIZES = 16, struct.Struct("<4xIQ")
 # nvcc makes the first number in a name of internal linkage from the source's path.
@@ -57,7 +58,7 @@ def read_object(path: Path) -> Object:
 
 def _images(fatbin: bytes) -> Iterator[tuple[str, dict[str, bytes]]]:
     position = _FATBIN_HEADER
-    for image in read_fat_binaries(BytesIO(fatbin), 0, len(fatbin)):
+    for image in FatBinaryReader(BytesIO(fatbin), "", Allowance()).images(0, len(fatbin)):
         header, payload = _ENTRY_SIZES.unpack_from(fatbin, position)
         content = fatbin[position + header : position + header + payload]
         if content.startswith(b"\x7fELF"):

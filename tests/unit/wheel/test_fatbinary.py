@@ -17,15 +17,15 @@ from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.contents import read_library
 from torchwheel.wheel.fatbinary import (
     CodeImage,
+    FatBinaryReader,
     ImageKind,
     is_code,
     read_code,
-    read_fat_binaries,
 )
 
 
 def read(data: bytes, offset: int = 0) -> list[CodeImage]:
-    return list(read_fat_binaries(io.BytesIO(data), offset, len(data) - offset, "lib.so"))
+    return list(FatBinaryReader(io.BytesIO(data), "lib.so", Allowance()).images(offset, len(data)))
 
 
 @pytest.mark.parametrize("file_format", ["elf", "pe"])
@@ -115,7 +115,7 @@ def test_damage_is_found(samples: Any) -> None:
 def test_a_file_that_ends_before_its_section(samples: Any) -> None:
     data = samples.fat_binary(samples.Entry(2, 75))
     with pytest.raises(TorchwheelError, match="at byte 16, the file ends here, inside a fat binary"):
-        list(read_fat_binaries(io.BytesIO(data[:40]), 0, len(data)))
+        list(FatBinaryReader(io.BytesIO(data[:40]), "lib.so", Allowance()).images(0, len(data)))
 
 
 @pytest.mark.parametrize("data", [b"entries", b"empty"], ids=str)
@@ -124,12 +124,12 @@ def test_the_number_of_headers_is_bounded(samples: Any, data: bytes) -> None:
         samples.fat_binary(*[samples.Entry(2, 75)] * 3) if data == b"entries" else samples.fat_binary() * 4
     )
     allowed, stream = Allowance(4), io.BytesIO(binaries)
-    found = list(read_fat_binaries(stream, 0, len(binaries), allowance=allowed))
+    found = list(FatBinaryReader(stream, "lib.so", allowed).images(0, len(binaries)))
     assert (len(found), allowed.headers) == (3 if data == b"entries" else 0, 0)
     with pytest.raises(
         TorchwheelError, match="there are more than 100,000 sections, fat binaries and images"
     ):
-        list(read_fat_binaries(stream, 0, len(binaries), allowance=Allowance(3)))
+        list(FatBinaryReader(stream, "lib.so", Allowance(3)).images(0, len(binaries)))
 
 
 KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}

@@ -20,8 +20,7 @@ from torchwheel.wheel.manifest import (
     manifest_bytes,
     read_manifest,
 )
-from torchwheel.wheel.rewrite import add_members
-from wheel_samples import manifest_schema
+from wheel_samples import add_members, manifest_schema
 
 PLAN: dict[str, Any] = {
     "target": ["rtx5070"],

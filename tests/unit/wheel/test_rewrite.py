@@ -15,8 +15,8 @@ import pytest
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel
-from wheel_samples import compressed, is_sound
+from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+from wheel_samples import add_members, compressed, is_sound
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}
 
