@@ -36,7 +36,9 @@ _RELEASE = re.compile(
     r"[- ](?P<release>\d[\w.+!]{0,40}?)(?:-(?:cp|py)\d|\.tar|\.zip|\s|$)"
     r"|(?P<name2>[A-Za-z][\w.-]{0,60})(?:==| [Vv]ersion: |\.__version__ *= *)(?P<release2>\d[\w.+!]{0,40})"
     r"|^Requirement already satisfied: (?P<name3>[A-Za-z][\w.-]{0,60}).{0,300}\((?P<release3>\d[\w.+]{0,40})\)$"
-    r"|^(?P<name4>[A-Za-z][\w.-]{1,60}) {2,40}(?P<release4>\d[\w.+]{0,40})$",
+    r"|^(?P<name4>[A-Za-z][\w.-]{1,60}) {2,40}(?P<release4>\d[\w.+]{0,40})$"
+    r"|(?<=[ /\\])(?P<name5>[A-Za-z]\w[\w.-]{0,60}?)-(?P<release5>\d[\w.+]{0,40}?)"
+    r"(?:\.dist-info|$|(?= [A-Za-z][\w.-]{0,60}-\d))",
     re.MULTILINE,
 )
 """Which release of a package a log names; the last of each counts."""

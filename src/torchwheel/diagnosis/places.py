@@ -39,6 +39,8 @@ _OF_FAILURE = re.compile(
 _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
 _LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
+_FALLS_BACK = re.compile(r"\bfalling back (?:to|on)\b")
+_TELLS = (_OF_FAILURE, _LOGGED_WARNING, _FALLS_BACK)
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
 _TRACEBACK = re.compile(r"^\s*Traceback \(most recent")
 _WARNS = re.compile(
@@ -128,8 +130,8 @@ class Place:
         following = (
             line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
         )
-        told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
-        if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
+        told = next((one for one in following if any(word.search(one) for word in _TELLS)), "")
+        if _FALLS_BACK.search(told) or (_LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text)):
             return True
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
         return "Traceback" in next(lines, "") and _WARNS.search(next(lines, "")) is not None

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of logs as they were printed.
 """Fixes are chosen by what the log shows: the system, who builds, and the tool's own advice."""
 
 from __future__ import annotations
@@ -155,6 +156,40 @@ def test_the_torch_that_the_log_names_chooses_a_fix(error: str) -> None:
     assert plain is not None and named is not None
     assert [fix for fix in named.change if "torch 2.6.0" in fix or "newer than 2.6.0" in fix]
     assert not [fix for fix in plain.change if "torch_release" in fix]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "Successfully installed numpy-2.1.0 torch-2.6.0+cu124 triton-3.2.0",
+        "Found /x/site-packages/torch-2.6.0+cu124.dist-info",
+        "torch              2.6.0+cu124",
+    ],
+)
+def test_the_releases_that_a_log_names(log: str) -> None:
+    assert read_facts(log).releases["torch"] == "2.6.0+cu124"
+
+
+@pytest.mark.parametrize(
+    ("log", "id", "fix"),
+    [
+        ("Hash for torch (2.1.2) from archive torch-2.1.2.whl not found in known hashes", "hash-mismatch", "poetry cache"),
+        ("  ╰─▶ Cannot solve the request because of: a * cannot be installed\n      └─ a 1 would require\n         └─ b >=2,<3, for which no candidates were found.", "version-conflict", "has b >=2,<3: add"),
+        ("  ╰─▶ Cannot solve the request because of: a * cannot be installed: a would require __cuda *", "version-conflict", "CONDA_OVERRIDE_CUDA"),
+        ("  Unable to find installation candidates for torch (2.5.1)", "requirement-not-found", "take a Python"),
+        ("PackagesNotFoundError: The following packages are not available from current channels:\n\n  - zlib==1.2.13=h5eee18b_0", "conda-package-missing", "`=h5eee18b_0`"),
+        ("ModuleNotFoundError: No module named 'triton.language'; 'triton' is not a package", "python-part-missing", "a file triton.py"),
+        ("FileNotFoundError: Could not find shared object file for Transformer Engine torch lib.", "extension-module-missing", "transformer_engine[pytorch]"),
+        ("C:\\x>python a.py\ntorch._inductor.exc.InductorError: RuntimeError: Compiler: cl is not found.", "command-missing", "Build Tools"),
+        ("ImportError: /x/lltm.so: undefined symbol: THPVariableClass", "undefined-symbol", "`import torch` above"),
+        ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
+    ],
+)  # fmt: skip
+def test_a_fix_for_what_the_lines_show(log: str, id: str, fix: str) -> None:
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert cause.entry.id == id
+    assert fix in " ".join(cause.change)
 
 
 def test_a_library_for_another_machine_is_named() -> None:
