@@ -10,13 +10,13 @@ groups catch, too), ``below`` (found in a line below; without it the form says n
 below, and before that one, it makes the form say nothing), ``values`` (captures that the form itself knows),
 ``following`` (the capture that the next indented line completes), ``in_cmake_error`` (only in a message that CMake
 calls an error), ``comes_first`` (what failed is named before its output), ``consequence`` (a product is missing, of a
-step that may have failed before), ``example``.
+step that may have failed before), ``example``; ``patterns`` are several pairs of a regex and its example.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
@@ -197,7 +197,8 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
 def read_forms() -> tuple[Form, ...]:
     """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
     tables = (read_toml(_FOLDER / f"{name}.toml") for name in shipped_toml(_WORDS)["files"])
-    return tuple(sorted((_read_form(row) for table in tables for row in table["form"]), key=_form_order))
+    rows = (row for table in tables for row in table["form"])
+    return tuple(sorted((form for row in rows for form in _read_patterns(row)), key=_form_order))
 
 
 @cache
@@ -231,6 +232,12 @@ def catalogue_forms() -> tuple[Form, ...]:
         for table in catalogue_tables()
         for pattern in table["patterns"]
     )
+
+
+def _read_patterns(row: Mapping[str, Any]) -> Iterator[Form]:
+    """Read the forms of a row: one, or one for each of its patterns."""
+    for regex, example in row.get("patterns") or [(row["regex"], row["example"])]:
+        yield _read_form({**row, "regex": regex, "example": example})
 
 
 def _read_form(row: Mapping[str, Any]) -> Form:
