@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +16,9 @@ from torchwheel.engine.cache import find_stored, note_user, store_wheel
 from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.configuring import Configured, Difference, of_tree
 from torchwheel.engine.hooks import TreeBackend, tree_backend
-from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
-from torchwheel.engine.session import Session, build_session, require_writable
+from torchwheel.engine.session import Session, allow_memory, build_session, require_writable
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.tree_wheel import finalize_wheel, of_another_build, refuse_to_replace, wheel_key
 from torchwheel.engine.venv import Installing, install_toolkit_packages
@@ -32,12 +31,7 @@ from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.registry import is_about_compilers
-from torchwheel.preflight.report import (
-    MISSING_KERNELS,
-    NEEDLESS_BUILD,
-    Report,
-    run_preflight,
-)
+from torchwheel.preflight.report import MISSING_KERNELS, NEEDLESS_BUILD, Report, run_preflight
 from torchwheel.progress.build_record import Build, read_build_record
 from torchwheel.reporting.errors import (
     Finding,
@@ -85,16 +79,9 @@ class Built:
 
 
 def build_wheel(
-    request: BuildRequest,
-    wheel_directory: Path,
-    metadata_directory: Path | None = None,
-    kind: str = "wheel",
+    request: BuildRequest, wheel_directory: Path, metadata_directory: Path | None = None, kind: str = "wheel"
 ) -> Built:
-    """Build the wheel, verify it against its plan, and put it into ``wheel_directory`` when it is complete.
-
-    Args:
-        metadata_directory: the result of an earlier ``prepare_metadata``, which the wheel's metadata must equal.
-    """
+    """Build the wheel, verify it against its plan, and put it into ``wheel_directory`` when it is complete."""
     began, editable = time.monotonic(), kind == "editable"
     inputs = survey(request)
     plan = make_plan(inputs)
@@ -141,10 +128,7 @@ def build_wheel(
 
 
 def _look_up(
-    plan: Plan,
-    key: Callable[[], str | None],
-    read: BuildInputs,
-    prepared: bytes | None,
+    plan: Plan, key: Callable[[], str | None], read: BuildInputs, prepared: bytes | None
 ) -> Path | None:
     """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
     with invalidate_unseen_changes(read):
@@ -195,23 +179,12 @@ def _build_inputs(plan: Plan, environment: Mapping[str, str], variables: str) ->
 
 def _describe_build(plan: Plan) -> Build:
     folders = plan.folders
-    return Build(
-        name=plan.wheel_name,
-        tree=str(plan.tree.root),
-        source=str(folders.source),
-        folder=str(folders.build),
-        log=str(folders.log),
-        jobs=plan.jobs.max_jobs,
-    )
+    tree, source, build, log = map(str, (plan.tree.root, folders.source, folders.build, folders.log))
+    return Build(plan.wheel_name, tree, source, build, log, plan.jobs.max_jobs)
 
 
 def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ...]]:
-    """Run only CMake's configure step, and check that it used the requested values.
-
-    Returns:
-        The plan, whose build directory is ready for ``cmake --build``, the report of its checks, and the options for
-            which CMake has another value, if that check is skipped.
-    """
+    """Run only CMake's configure step; returns also the options for which CMake has another value, if that may pass."""
     plan, report = preflight_request(request)
     _announce_build(plan, report)
     with locked_folders(plan, request.environment) as (_new, variables):
@@ -223,13 +196,8 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
         try:
             cache = _compiler_cache(plan)
             with invalidate_unseen_changes(read), cache.running(_without_defaults(backend, cache)) as whole:
-                replace(backend, environment=whole).call(
-                    "build_wheel",
-                    str(folder),
-                    plan.inner_config_settings,
-                    # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
-                    watch=of_tree(plan).watch(stop_after=True),
-                )
+                # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
+                backend.build("wheel", folder, whole, of_tree(plan).watch(stop_after=True))
         except Configured:
             return plan, report, of_tree(plan).find_unproved()
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
@@ -250,9 +218,8 @@ def _run_preflight(
         plan = _with_toolkit(inputs, plan, request)
     report = run_preflight(plan, request.environment)
     if errors := stopping_errors((*report.findings, *more), plan.settings.skip_check):
-        notes = [finding for finding in report.findings if finding.id in NEEDLESS_BUILD]
-        if not any(is_about_compilers(finding.id) for finding in errors):
-            notes = []
+        says_more = any(is_about_compilers(finding.id) for finding in errors)
+        notes = [finding for finding in report.findings if says_more and finding.id in NEEDLESS_BUILD]
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
     return plan, report
 
@@ -331,16 +298,8 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
         with packaging_variables(plan) as variables:
             # The progress is parsed from ninja's lines, so the user's own format cannot apply.
             environment = {**whole, **variables, **count, "NINJA_STATUS": STATUS}
-            return str(
-                replace(backend, environment=environment).call(
-                    f"build_{kind}",
-                    str(folder),
-                    plan.inner_config_settings,
-                    str(prepared) if prepared is not None else None,
-                    watch=of_tree(plan).watch(),
-                    follow=session.follower.follow_session,
-                )
-            )
+            follow = session.follower.follow_session
+            return backend.build(kind, folder, environment, of_tree(plan).watch(), prepared, follow)
 
     return folder / session.run(_without_defaults(backend, session.compiler_cache), build)
 

@@ -52,7 +52,6 @@ class Kept:
     """One folder in the cache.
 
     Attributes:
-        kind: ``build``, ``extension``, ``environment``, ``toolkit``, ``wheel`` or ``temporary``.
         used: the last use in UTC, from the times of files.
         source: the tree or project that is built there, or the last one that used a shared entry; None if unknown.
         in_use: whether a build uses it now, or may do so; None if no lock is available to tell.

@@ -76,13 +76,7 @@ class CacheUse:
 
 @dataclass(frozen=True)
 class CompilerCache:
-    """The compiler cache of a build folder.
-
-    Attributes:
-        name: ``ccache``, ``sccache`` or None.
-        defaults: variables, unless the user sets others, also in ccache's own configuration file.
-        folder: the folder of its log and server, and of the script before each compiler.
-    """
+    """The compiler cache of a build folder; a user's variables, and ccache's configuration, outrank ``defaults``."""
 
     name: str | None
     defaults: Mapping[str, str]

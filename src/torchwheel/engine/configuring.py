@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from torchwheel.diagnosis.languages import read_words
-from torchwheel.engine.failure import full_disk
+from torchwheel.engine.process import full_disk
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.host.programs import is_same_program
 from torchwheel.plan.build_plan import Define, Plan
@@ -52,10 +52,7 @@ class Difference:
 
 
 def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
-    """Return the entries of a CMakeCache.txt by name.
-
-    Type INTERNAL: CMake's own, and dependent options whose condition is not fulfilled.
-    """
+    """The entries of a CMakeCache.txt; internal ones are CMake's own, and dependent options without their condition."""
     entries: dict[str, str] = {}
     # Not splitlines(), which would also split at characters that may be part of a value.
     for line in path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
@@ -131,10 +128,7 @@ class Configuring:
 
     Attributes:
         root: a folder on the same disk, with the record of the last run.
-        source: the folder with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
         asked: a text that changes with the request; with the time if the request cannot be determined.
-        defines: the requested options, whose values CMake must have.
-        values: the file into which CMake writes the final values of options, if it does.
     """
 
     root: Path
@@ -239,7 +233,7 @@ class Configuring:
         return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
     def watch(self, *, stop_after: bool = False) -> Callable[[str], None]:
-        """Return a watcher of a run's output lines; with ``stop_after`` it raises :exc:`Configured` at the end.
+        """Return a watcher of a run's output lines, which raises :exc:`Configured` at the end if it is to stop the run.
 
         It raises TorchwheelError if CMake used another value than requested, or lost a feature that it found before.
         """

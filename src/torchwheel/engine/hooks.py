@@ -13,8 +13,14 @@ from typing import Any
 
 from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 
-from torchwheel.engine.failure import in_checkout, inner_failure
-from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
+from torchwheel.engine.process import (
+    Follow,
+    LineWatcher,
+    ProcessFailed,
+    in_checkout,
+    inner_failure,
+    run_streaming,
+)
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.host.installer import FRONTEND_VARIABLES
@@ -46,12 +52,7 @@ class TreeBackend:
     def call(
         self, hook: str, *arguments: Any, watch: LineWatcher | None = None, follow: Follow | None = None
     ) -> Any:
-        """Call one hook and return what it returned; after a failure the log is read for the cause.
-
-        Raises:
-            TorchwheelError: the hook failed.
-            pyproject_hooks.HookMissing: the backend has no such hook.
-        """
+        """Call one hook and return what it returned; TorchwheelError tells the cause of a failure, from the log."""
         plan, log = self.plan, self.plan.folders.log
         stream = partial(run_streaming, log=log, watch=watch, show=in_checkout(plan), follow=follow)
         planned = {variable.name for variable in plan.variables}
@@ -70,6 +71,20 @@ class TreeBackend:
             kept = plan.folders.environment
             lost = lost_environment(kept, log) if kept else None
             raise TorchwheelError(lost or inner_failure(plan, failure)) from failure
+
+    def build(
+        self,
+        kind: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        watch: LineWatcher,
+        prepared: Path | None = None,
+        follow: Follow | None = None,
+    ) -> str:
+        """Build a ``kind`` into ``folder``, in this environment; returns its file name."""
+        arguments = str(folder), self.plan.inner_config_settings, str(prepared) if prepared else None
+        backend = replace(self, environment=environment)
+        return str(backend.call(f"build_{kind}", *arguments, watch=watch, follow=follow))
 
     def with_requirements(self, kind: str) -> TreeBackend:
         """Install the backend's requirements to build a ``kind``, if torchwheel manages the environment."""
@@ -91,16 +106,11 @@ def call_hook(
     environment: Mapping[str, str],
     python: str = sys.executable,
 ) -> Any:
-    """Call one hook of a build backend in a subprocess and return what it returned.
+    """Call one hook of a build backend in a subprocess and return what it returned; raises ProcessFailed if it fails.
 
     Args:
         backend: its object path, then the folders of the tree to import it from, if it is not installed.
         stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
-
-    Raises:
-        ProcessFailed: the hook failed.
-        TorchwheelError: the backend cannot be imported.
-        pyproject_hooks.HookMissing: the backend has no such hook.
     """
     outer = {name: value for name, value in environment.items() if name not in _HOOK_VARIABLES}
 
@@ -186,10 +196,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: str) -> str:
-    """Prepare a wheel's or editable's metadata with the tree's own backend, without a build or a CUDA toolkit.
-
-    Returns the name of the ``.dist-info`` folder.
-    """
+    """Prepare metadata with the tree's own backend, without a build or a CUDA toolkit; returns its folder's name."""
     plan = checked_plan(request)
     with _hook_folder(plan, request.environment) as folder:
         backend = tree_backend(plan, request.environment, folder).with_requirements(kind)

@@ -56,10 +56,7 @@ class LauncherSettings(NamedTuple):
 
 
 class Turn:
-    """One command's share of the memory, as locks, so that a killed command leaves nothing behind.
-
-    ``wanted``: tokens to hold while the command runs.
-    """
+    """One command's share of the memory, as locks on tokens, so that a killed command leaves nothing behind."""
 
     def __init__(self, settings: LauncherSettings, command: list[str]) -> None:
         self.output = next((after for word, after in pairwise(command) if word == "-o"), "")

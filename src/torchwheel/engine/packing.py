@@ -62,10 +62,7 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
 
 
 def _left_behind(plan: Plan, began: int) -> set[str]:
-    """Find files in this run's install folders that are not sources and come only from earlier runs.
-
-    Those of a killed run, in no list of CMake's, are unchanged since ``began``, in nanoseconds since 1970.
-    """
+    """Find files in this run's install folders that only earlier runs made; a killed run's are older than ``began``."""
     source, installed = plan.folders.source, _paths_inside(plan, _install_list(plan))
     folders = {"/".join(name.split("/")[:2]) for name in installed if name.count("/") > 1}
     older = {
@@ -110,12 +107,8 @@ def packs_the_tree(plan: Plan) -> bool:
 
 
 def drop_packaging_leftovers(build: Path) -> None:
-    """Remove setuptools' copies of earlier packaging, which it packs, even incomplete ones, if newer than their
-    sources.
-
-    ``lib`` is CMake's folder of linked libraries; setuptools' own has the platform in its name if there is an
-    extension.
-    """
+    """Remove setuptools' earlier copies, which it would pack: an incomplete one is newer than its source."""
+    # ``lib`` is CMake's folder of linked libraries; setuptools' own has the platform in its name.
     for pattern in ("lib.*", "bdist.*"):
         for folder in build.glob(pattern):
             if is_dir(folder) and not folder.is_symlink():
@@ -123,10 +116,7 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove the files that builds installed into a setup.py tree, unless its ``sources`` are unchanged.
-
-    Otherwise a header deleted since, or a library that is no longer built, would be packed.
-    """
+    """Remove what builds installed into a setup.py tree, unless ``sources`` are unchanged; it would be packed."""
     if not packs_the_tree(plan):
         return
     if plan.folders.staged and has_packed(plan):
@@ -146,13 +136,11 @@ def staged_sources(plan: Plan) -> str:
 
 
 def check_packed(plan: Plan, wheel: Path) -> Iterator[Problem]:
-    """Report what a wheel has from an earlier build of a setup.py tree, or that it lacks torch's own module.
-
-    scikit-build-core leaves out what a pattern excludes; what modules load is proved of the finished wheel.
-    """
+    """Report what a wheel has from an earlier build of a setup.py tree, or that it lacks torch's own module."""
     with open_wheel(wheel) as archive:
         members = archive.members.keys()
     if not packs_the_tree(plan):
+        # What a pattern excludes is left out; what modules load is proved of the finished wheel.
         held = {PurePosixPath(name).name for name in members}
         built = [path.name for path in map(PurePosixPath, _install_list(plan)) if path.match(_OWN_MODULE)]
         lost = (name for name in built if name not in held)

@@ -1,23 +1,38 @@
-"""Run long commands, whose output streams to the user and to a log at once."""
+"""Run long commands, whose output streams to the user and to a log at once, and explain from that why one failed."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import platform
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torchwheel.host.programs import end_tree, on_path
+from torchwheel.host.ninja import find_ninja
+from torchwheel.host.programs import end_tree, find_program, on_path
+from torchwheel.host.this import scripts_folder
+from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.masking import mask, mask_line
-from torchwheel.reporting.terminal import forward
+from torchwheel.reporting.messages import number_fixes
+from torchwheel.reporting.terminal import forward, shell_word
 from torchwheel.system import supervisor as _supervisor
 from torchwheel.system.files import open_log
 from torchwheel.system.locks import record_session
+from torchwheel.system.paths import exists
+
+if TYPE_CHECKING:
+    from torchwheel.diagnosis.failures import Diagnosis, Recognised
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
@@ -38,16 +53,9 @@ class NotStarted(Exception):
 
 
 class ProcessFailed(Exception):
-    def __init__(self, command: tuple[str, ...], code: int, log: Path, start: int = 0) -> None:
-        super().__init__(f"{command[0]} ended with status {code}; its output is in {log}")
-        self.command = command
-        self.code = code
-        self.log = log
-        self.start = start
-
-
-def _format_timestamp() -> bytes:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode()
+    def __init__(self, program: str, code: int, log: Path, start: int = 0) -> None:
+        super().__init__(f"{program} ended with status {code}; its output is in {log}")
+        self.code, self.log, self.start = code, log, start
 
 
 def logged_line(line: bytes) -> bytes:
@@ -151,7 +159,11 @@ def run_streaming(
     """
     with open_log(log) as record:
         start = record.tell()
-        record.write(_format_timestamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
+
+        def write(line: bytes) -> None:
+            record.write(time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode() + line)
+
+        write(f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
         record.flush()
         try:
             with (
@@ -162,22 +174,19 @@ def run_streaming(
                 assert process.stdout is not None
                 for line in process.stdout:
                     masked = mask_line(line)
-                    record.write(_format_timestamp() + masked)
+                    write(masked)
                     say(show(masked) if show else masked)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))
                 code = process.wait()
-            if code != 0:
-                # The log records the failure, whatever the command itself printed.
-                record.write(
-                    _format_timestamp() + f"torchwheel: the command ended with exit status {code}\n".encode()
-                )
         except NotStarted as error:
-            record.write(_format_timestamp() + f"cannot be started: {error}\n".encode())
-            raise ProcessFailed(tuple(command), 127, log, start) from error
-    if code != 0:
-        raise ProcessFailed(tuple(command), code, log, start)
+            write(f"cannot be started: {error}\n".encode())
+            raise ProcessFailed(command[0], 127, log, start) from error
+        if code != 0:
+            # The log records the failure, whatever the command itself printed.
+            write(f"torchwheel: the command ended with exit status {code}\n".encode())
+            raise ProcessFailed(command[0], code, log, start)
 
 
 @contextmanager
@@ -211,3 +220,130 @@ def _job_object(process: subprocess.Popen[bytes]) -> Iterator[None]:
             set_limits(0)
     finally:
         kernel.CloseHandle(job)
+
+
+_CHUNK = 1 << 20
+_FULL_BYTES = 1 << 20
+"""Free bytes below which the disk counts as full: too few for an object file of PyTorch."""
+
+_MOST_LINES, _MOST_LINES_FROM, _LONGEST_LINE, _TAIL_BYTES = 8, 20, 300, 1 << 16
+# Lines with the command itself, and its failure.
+_OWN_LINES = ("$ ", "torchwheel: ")
+# Ninja 1.13 prints the status too. Of several outputs the first is enough, and there is only one object.
+_FAILED_STEP = re.compile(rb"FAILED: (?:\[code=\d+\] )?(?P<output>.*?\.o(?:bj)?(?=\s*$)|\S+)")
+
+
+def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
+    what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
+    # Show the paths of the checkout, because those files are to be edited.
+    checkout, scripts = str(plan.tree.root), str(scripts_folder(plan.python_executable))
+    show = partial(re.compile(_stage_pattern(plan)).sub, lambda _found: checkout)
+    return build_failure("inner-build-failed", what, failure, checkout, plan.folders.build, scripts, show)
+
+
+def build_failure(
+    id_: str,
+    what: str,
+    failure: ProcessFailed,
+    origin: str,
+    folder: Path,
+    scripts: str = "",
+    show: Callable[[str], str] = str,
+) -> Problem:
+    """Return a failed build in ninja's ``folder`` as a problem: a full disk, or its cause and how to repeat its step.
+
+    ``show`` changes the texts, but not the command that repeats the step; ``scripts`` may have ninja besides ``PATH``.
+    """
+    if full := full_disk(failure.log.parent, failure.log, f"{what}, and the disk is full"):
+        return full
+    problem = explained_failure(id_, what, failure.log, origin, failure.start)
+    problem = replace(problem, what=show(problem.what), why=show(problem.why), remedy=show(problem.remedy))
+    return _with_repetition(problem, failure, folder, scripts)
+
+
+def _with_repetition(problem: Problem, failure: ProcessFailed, folder: Path, scripts: str) -> Problem:
+    with failure.log.open("rb") as stream:
+        stream.seek(failure.start)
+        lines = (logged_line(line) for line in stream)
+        failed = next((match for line in lines if (match := _FAILED_STEP.match(line))), None)
+    if failed is None:
+        return problem
+    path = os.environ.get("PATH", "")
+    ninja = "ninja" if find_program("ninja", None) else find_ninja({"PATH": os.pathsep.join([scripts, path])})
+    words = (ninja or "ninja", "-v", "-C", str(folder), os.fsdecode(failed["output"]))
+    command = " ".join(map(shell_word, words))
+    return replace(problem, remedy=f"{problem.remedy}\nto repeat the failed step alone: {command}")
+
+
+def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
+    """Return a function that replaces the staged copy's paths in compiler output by the checkout's."""
+    checkout = os.fsencode(plan.tree.root)
+    place = re.compile(os.fsencode(_stage_pattern(plan)) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
+    return lambda line: place.sub(lambda _found: checkout, line) if plan.folders.staged else line
+
+
+def _stage_pattern(plan: Plan) -> str:
+    """A pattern for the staged copy's folder: absolute, or relative to CMake's folder through ccache's ``base_dir``."""
+    whole = re.escape(str(plan.folders.source))
+    if not plan.folders.staged:
+        return whole
+    shortened = os.path.relpath(plan.folders.source, plan.folders.build)
+    return rf"(?:{whole}|(?<![^\s(\"']){re.escape(shortened)}(?=[/\\]))"
+
+
+def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 0) -> Problem:
+    """Return a failed build as a problem, with the cause if the log shows a known one, else its first errors."""
+    diagnosis, before = diagnose_log(log, start)
+    if diagnosis.cause is not None and diagnosis.explains:
+        return Problem.of(
+            f"{id_}/known",
+            origin=origin,
+            what=what,
+            cause=diagnosis.cause.title,
+            means=_describe_cause(diagnosis.cause, log, before),
+            change=number_fixes(diagnosis.cause.change),
+        )
+    return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
+
+
+def last_lines(log: Path, start: int, first: str = "") -> str:
+    """The last lines of a failed command's output, or those from ``first`` on, without torchwheel's own."""
+    with log.open("rb") as stream:
+        begin = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
+        stream.seek(begin)
+        # The tail begins in the middle of a line, unless it is the whole output.
+        raw = stream.read().splitlines()[1 if begin > start else 0 :]
+    lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
+    found = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
+    if not found:
+        return f"{log} holds no output of it"
+    # pip explains a conflict after its first error in many lines.
+    wanted = next((n for n, line in enumerate(found) if first and line.startswith(first)), len(found))
+    quoted = found[wanted:][:_MOST_LINES_FROM] or found[-_MOST_LINES:]
+    return "\n      ".join([f"the last lines of {log} are", *quoted])
+
+
+def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
+    """Diagnose a log from an offset in bytes; also return the number of lines before it."""
+    from torchwheel.diagnosis.facts import Facts  # of failed builds alone
+    from torchwheel.diagnosis.scanner import diagnose  # of failed builds alone
+
+    with log.open("rb") as stream:
+        before = 0
+        while stream.tell() < start:
+            before += stream.read(min(_CHUNK, start - stream.tell())).count(b"\n")
+        return diagnose(stream, facts=Facts(platform.system())), before
+
+
+def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
+    """Report a full disk of a build, whose folder need not exist yet; None if there is space."""
+    usage = shutil.disk_usage(folder if exists(folder) else folder.parent)
+    if usage.free >= _FULL_BYTES or not usage.total:
+        return None
+    return Problem.of("disk-full/build", origin=folder, what=what, log=log)
+
+
+def _describe_cause(cause: Recognised, log: Path, before: int) -> str:
+    lines = [cause.line] if cause.message is None else filter(cause.is_of_message, cause.excerpt)
+    text = "\n".join(line.text.strip() for line in lines if line.text)
+    return f"{cause.means.strip()} Line {before + cause.line.number} of {log}:\n{text}"

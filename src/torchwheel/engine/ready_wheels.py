@@ -11,8 +11,7 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 
 from torchwheel.engine.cache import stored_wheels
-from torchwheel.engine.failure import last_lines
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.process import ProcessFailed, last_lines, run_streaming
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import this_host
@@ -175,10 +174,7 @@ def fetch_wheel(
     environment: Mapping[str, str],
     check: Callable[[Path], None] = lambda _wheel: None,
 ) -> Path:
-    """Download a wheel with pip, without its dependencies.
-
-    ``check`` raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
-    """
+    """Download a wheel with pip, without its dependencies; ``check`` raises for a wrong one of a further index."""
     folder.mkdir(parents=True, exist_ok=True)
     log = cache / _LOG
     log.parent.mkdir(parents=True, exist_ok=True)

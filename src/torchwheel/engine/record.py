@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchwheel.engine.step_files import CommandFiles, named_by_directives
+from torchwheel.engine.step_files import CommandFiles, named_by_directives, real_places
 from torchwheel.host.ninja import forget_steps, graph_stamps, read_dependencies, read_steps, step_times
 from torchwheel.reporting.terminal import join_items, say
 from torchwheel.system.files import atomic_write, file_sha256, inode_time, read_beginning, read_state
@@ -42,8 +42,6 @@ class BuildInputs:
     """Where a build's inputs are.
 
     Attributes:
-        folder: the build folder, used by no other build.
-        sources: the folder of the sources, which may embed files.
         variables: a digest of those that a command of the project's own may read.
         named: others, with their values, that only a command reads that names them, or whose script does.
         besides: folders where every changed file looks newer.
@@ -58,9 +56,7 @@ class BuildInputs:
 
 
 class _Input(NamedTuple):
-    """An input; ``time``, and ``changed`` of its inode, in nanoseconds since 1970; without ``content`` there is
-    none.
-    """
+    """An input; its times, ``changed`` of its inode, in nanoseconds since 1970; ``content`` is empty without a file."""
 
     size: int
     time: int
@@ -103,29 +99,17 @@ class _Graph:
         }
 
     def read_inputs(self, inputs: BuildInputs) -> Iterator[tuple[int, str, os.stat_result | None]]:
-        """Yield the unwatched inputs, and those outside of the build's folders, also through links.
-
-        With index, file and status, None if a file that was looked for does not exist.
-        """
+        """Yield index, file and status (None without one) of inputs that are unwatched or outside of the build."""
         outputs = {output for output, _ in self.made}
-        real = cache(os.path.realpath)
-        first, *others = map(real, (inputs.folder, *inputs.besides))
-        within = tuple(folder + os.sep for folder in (first, *others))
-        for number, path in enumerate(self.paths):
-            if path in outputs:
-                continue
-            above, name = os.path.split(path)
-            file = os.path.join(real(os.path.join(first, above)), name)  # noqa: PTH118 - a Path of each takes seconds
-            if number in self.unwatched or not file.startswith(within):
+        within = tuple(os.path.realpath(folder) + os.sep for folder in (inputs.folder, *inputs.besides))
+        for number, (path, file) in enumerate(real_places(inputs.folder, self.paths)):
+            if path not in outputs and (number in self.unwatched or not file.startswith(within)):
                 yield number, file, _regular_status(file)
 
 
 @contextmanager
 def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
-    """Invalidate outputs whose inputs changed without looking newer, before ninja runs in the block.
-
-    Yields variables for the build: ccache's direct mode does not notice that a header appears.
-    """
+    """Invalidate outputs whose inputs changed without looking newer; yields variables for ninja, run in the block."""
     folder = inputs.folder
     began, state = time.time_ns(), folder / STATE
     (known, variables, named, indirect), stamps = _read_state(state), graph_stamps(folder)
@@ -147,21 +131,22 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
         elif before.content != now.content:
             replaced[number] = looks, math.inf
         marks[path] = now
-    again = {graph.paths[number] for number in _invalidate_outdated(folder, graph, replaced)}
-    if again:
-        names = join_items(sorted(_absolute(folder, path) for path in again))
+    if again := {_absolute(folder, graph.paths[n]) for n in _invalidate_outdated(folder, graph, replaced)}:
+        names = join_items(sorted(again))
         say(f"changed since it was compiled, undetected by ninja; compiled again: {names}")
     if variables not in (None, inputs.variables):
         forget_steps(folder, graph.generators.keys())
     elif others := {name for name, value in inputs.named.items() if named.get(name, value) != value}:
         forget_steps(folder, graph.generators_that_name(others))
     changed = any(replaced[number][1] == math.inf for number in graph.directed.intersection(replaced))
+    indirect = indirect or changed
     # After the removal, because a kill between the two must not hide the change.
     if (marks, inputs.variables, inputs.named) != (known, variables, named) or changed:
-        _write_record(state, marks, inputs, indirect=indirect or changed)
+        _write_record(state, marks, inputs, indirect=indirect)
     finished = False
     try:
-        yield {"CCACHE_NODIRECT": "1"} if indirect or changed else {}
+        # ccache's direct mode does not notice that a header appears.
+        yield {"CCACHE_NODIRECT": "1"} if indirect else {}
         finished = True
     finally:
         # Otherwise nothing was built.
@@ -175,9 +160,8 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
             }
             with suppress(OSError):
                 # An error here would hide the build's own, and the record from before the build is still valid.
-                if read != marks or indirect or changed:
-                    later = (indirect or changed) and not finished
-                    _write_record(state, read, inputs, indirect=later)
+                if read != marks or indirect:
+                    _write_record(state, read, inputs, indirect=indirect and not finished)
 
 
 def _is_older(file: str, status: os.stat_result | None, began: int, unwatched: bool) -> bool:
@@ -201,8 +185,7 @@ def recorded_contents(folder: Path) -> dict[str, str] | None:
 def _regular_status(file: str) -> os.stat_result | None:
     with suppress(OSError, ValueError):
         status = os.stat(file)  # noqa: PTH116
-        if stat.S_ISREG(status.st_mode):
-            return status
+        return status if stat.S_ISREG(status.st_mode) else None
     return None
 
 
@@ -210,9 +193,8 @@ def _read_graph(inputs: BuildInputs) -> _Graph:
     folder = inputs.folder
     paths, made = read_dependencies(folder)
     outputs = {output for output, _ in made}
-    named = named_by_directives(
-        folder, inputs.sources, [path for path in paths if path not in outputs], inputs.environment
-    )
+    others = [path for path in paths if path not in outputs]
+    named = named_by_directives(folder, inputs.sources, others, inputs.environment)
     by_path = {path: number for number, path in enumerate(paths)}
     places = {_absolute(folder, path): number for number, path in enumerate(paths)}
 
@@ -254,10 +236,7 @@ def _absolute(folder: Path, path: str) -> str:
 
 
 def _invalidate_outdated(folder: Path, graph: _Graph, replaced: dict[int, tuple[int, float]]) -> set[int]:
-    """Invalidate outputs that look newer than an input changed after their step started; returns these inputs.
-
-    ``replaced`` has the time, and the latest time of change, of inputs that may have changed.
-    """
+    """Invalidate outputs older than a ``replaced`` input, given by time and latest change; returns such inputs."""
     if not replaced:
         return set()
     real, took = Path(os.path.realpath(folder)), step_times(folder)
@@ -313,10 +292,5 @@ def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, st
 
 
 def _write_record(file: Path, read: Mapping[str, _Input], inputs: BuildInputs, *, indirect: bool) -> None:
-    state = {
-        "inputs": read,
-        "variables": inputs.variables,
-        "named": dict(inputs.named),
-        "indirect": indirect,
-    }
+    state = {"inputs": read, "variables": inputs.variables, "named": dict(inputs.named), "indirect": indirect}
     atomic_write(file, json.dumps(state))

@@ -98,10 +98,7 @@ def _irrelevant(unless_named: bool) -> re.Pattern[str]:
 
 
 def names_in_scripts(folder: Path, files: Iterable[str]) -> frozenset[str]:
-    """Return the names of variables in a project's CMake files and scripts that count only there.
-
-    Its ``files`` are relative; those in hidden folders, such as of CI services, do not count.
-    """
+    """The names of variables in a project's CMake files and scripts, not in hidden folders, that count only there."""
     scripts = (file for file in files if _SCRIPT.fullmatch(file))
     texts = (read_beginning(folder / file, _MAX_SCRIPT, "surrogateescape") for file in scripts)
     found = {name for text in texts for name in _NAME.findall(text)}
@@ -123,10 +120,7 @@ def _names_in_tree(plan: Plan) -> Collection[str]:
 
 
 def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Return a digest of the state of the folders in which CMake searches for libraries, packages and programs.
-
-    A folder's time changes when a file is added or removed; an unrelated package only costs a run of CMake.
-    """
+    """A digest of the times of the folders in which CMake searches; adding or removing a file changes one."""
     times: dict[str, int] = {}
     for folder in _searched_folders(plan, environment):
         try:

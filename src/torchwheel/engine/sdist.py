@@ -162,12 +162,7 @@ def _pointing_inside(pyproject: Path) -> bytes:
 
 @dataclass(frozen=True)
 class _Archive:
-    """An archive to write.
-
-    Attributes:
-        epoch: the time of generated members, in seconds since 1970.
-        plain: whether files get that time too, and permissions are reduced to executable or not.
-    """
+    """An archive to write; ``epoch`` is the time of generated members, and of ``plain`` files."""
 
     tar: tarfile.TarFile
     epoch: int
@@ -217,12 +212,7 @@ def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[
 def rewrite_sdist(
     built: Path, folder: Path, version: str, files: Mapping[str, bytes], environment: Mapping[str, str]
 ) -> str:
-    """Copy an sdist that a backend has built into ``folder``, with another version; returns the copy's file name.
-
-    Args:
-        built: the sdist; its folder has the same name.
-        files: files to add or replace at its top: name -> content.
-    """
+    """Copy a backend's sdist into ``folder`` with another version and more ``files``; returns the copy's name."""
     old = built.name.removesuffix(".tar.gz")
     name = f"{old.rpartition('-')[0]}-{version}"
     with tarfile.open(built) as source:

@@ -18,10 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchwheel.engine.configuring import of_tree
-from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.relevant_environment import environment_digest
-from torchwheel.engine.session import held_folder
+from torchwheel.engine.session import held_folder, write_launcher
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
@@ -56,12 +55,10 @@ _FICLONE = 0x40049409
 
 @contextmanager
 def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Lock the build's folders, bring the stage up to date, and start a new log.
+    """Lock the build's folders, bring the stage up to date, and start a new log; another build in them waits.
 
-    Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
-
-    Yields:
-        The source files that are in no commit, and a digest of the environment variables that the build may depend on.
+    Yields the source files that are in no commit, and a digest of the environment variables that the build may depend
+    on.
     """
     folders, tree = plan.folders, plan.tree
     lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{tree.identity}.lock"
@@ -103,10 +100,7 @@ def _describe_state(source: Tree | Checkout) -> str:
 
 
 def _write_defines(plan: Plan, variables: str) -> None:
-    """Write the file that CMake includes. If it or CMake's environment changed, CMake starts anew.
-
-    CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
-    """
+    """Write the file that CMake includes. If it or CMake's environment changed, CMake starts anew."""
     values = {d.name: d.value for d in plan.defines if d.name in plan.included.options}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
     launcher = write_launcher(plan.folders.launcher) if plan.included.launcher else ()
@@ -120,7 +114,8 @@ def _write_defines(plan: Plan, variables: str) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )
-    # The version may be in CMake's cache, too.
+    # CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
+    # The version may be in it, too.
     stamp = f"# environment {variables} {plan.version}\n"
     write_if_changed(plan.folders.defines_file, text + stamp)
 
@@ -128,11 +123,11 @@ def _write_defines(plan: Plan, variables: str) -> None:
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
     known = read_state(state_file)
-    if not known and (exists(folders.source) or exists(folders.build)):
+    there = [folder for folder in (folders.source, folders.build) if exists(folder)]
+    if there and not known:
         say(f"recreating {folders.root}: no record of what was copied there")
-        for folder in (folders.source, folders.build):
-            if exists(folder):
-                remove_tree(folder)
+        for folder in there:
+            remove_tree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
         # The last run may have installed their outputs.
@@ -168,10 +163,7 @@ def prepare_cmake_run(plan: Plan) -> None:
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
-    """Update the source files in ``stage``, next to build outputs; returns those changed there, and copied again.
-
-    ``state_file`` has the state of every file and its copy. Without it, ``stage`` must be empty.
-    """
+    """Update the source files in ``stage``, next to build outputs; returns those changed there, and copied again."""
     known = read_state(state_file)
     sources = source_files(source)
     files = sources.files
@@ -226,10 +218,7 @@ def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str])
 
 
 def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Collection[str]) -> None:
-    """Remove the repositories of staged submodules that no longer exist; not clones by the build itself.
-
-    Otherwise git would report the submodule's last commit there.
-    """
+    """Remove the repositories of submodules that are gone, whose commit git would report; not clones by the build."""
     # Innermost first, because only an empty folder can be removed.
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
         own = stage / folder / ".git"
@@ -292,10 +281,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
 
 
 class _Copier:
-    """Copies files of a tree into a stage, sharing blocks if the file system supports that.
-
-    ``first``: nothing was built there yet.
-    """
+    """Copies files of a tree into a stage, sharing blocks if possible; ``first`` if nothing was built there yet."""
 
     def __init__(self, source: Path, stage: Path, *, first: bool) -> None:
         self._source = source
@@ -328,10 +314,7 @@ class _Copier:
         return status
 
     def _stays_link(self, path: Path) -> bool:
-        """Whether a path is a link whose copy is a link: not one to a file outside of the tree, which is copied.
-
-        Nothing in the stage would show that the file, or the link's end, has changed.
-        """
+        """Whether a link's copy is a link: not one to a file outside of the tree, whose changes would not show."""
         return path.is_symlink() and not (is_file(path) and self._root not in path.resolve().parents)
 
     def has_copied(self, relative: str) -> bool:

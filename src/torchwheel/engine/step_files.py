@@ -132,8 +132,7 @@ def _read_depfile(file: Path, folder: Path) -> Iterator[str]:
 def named_by_directives(
     folder: Path, sources: Path, paths: Iterable[str], environment: Mapping[str, str]
 ) -> Mapping[str, set[str]]:
-    """Return the files that source files below ``sources`` may embed or look for, by the source's path in ninja's
-    files.
+    """Return the files that source files may embed or look for, by the source's path in ninja's files.
 
     A name is searched for like in the compiler: from ninja's folder, in the folders of headers, and beside the source;
     every candidate is returned, existing or not.
@@ -175,14 +174,19 @@ def _names_in_sources(folder: Path, sources: Path, paths: Iterable[str]) -> dict
 
 
 def _files_below(folder: Path, sources: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
-    real = cache(os.path.realpath)
-    root = real(sources) + os.sep
-    for path in paths:
-        above, name = os.path.split(path)
-        place = os.path.join(real(os.path.join(folder, above)), name)  # noqa: PTH118 - a Path of each takes seconds
+    root = os.path.realpath(sources) + os.sep
+    for path, place in real_places(folder, paths):
         if place.startswith(root):
             with suppress(OSError, ValueError):
                 yield path, os.stat(place)  # noqa: PTH116
+
+
+def real_places(folder: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each path with its place, in which links to folders are followed."""
+    real = cache(os.path.realpath)
+    for path in paths:
+        above, name = os.path.split(path)
+        yield path, os.path.join(real(os.path.join(folder, above)), name)  # noqa: PTH118 - a Path of each takes seconds
 
 
 def _names_in(file: Path) -> list[str]:

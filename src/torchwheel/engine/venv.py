@@ -22,8 +22,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.engine.cache import note_user
-from torchwheel.engine.failure import full_disk, last_lines
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.process import ProcessFailed, full_disk, last_lines, run_streaming
 from torchwheel.host.installer import (
     Installer,
     find_installer,
@@ -84,10 +83,7 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, insta
 
 
 def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
-    """Install further requirements beside the ready environment ``base``, which is not changed.
-
-    Returns the folders to put in front of PYTHONPATH and PATH; empty if the environment already meets them all.
-    """
+    """Install more requirements beside the ready environment ``base``; returns folders for PYTHONPATH and PATH."""
     _require_sound(more)
     if not unmet_requirements(more, [str(site_packages(base))]):
         return {}
@@ -107,10 +103,7 @@ def _require_sound(requires: tuple[str, ...]) -> None:
 
 @contextmanager
 def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: Path) -> Iterator[bool]:
-    """Hold the folder's lock; yields whether the block must fill it.
-
-    It is ready when the block has ended without error and the requirements are met, in it or in ``base``.
-    """
+    """Hold the folder's lock; yields whether the block must fill it to meet ``requires``, in it or in ``base``."""
     lock = lock_beside(folder)
     with file_lock(lock):
         # Records the last use, for `torchwheel cache`.
@@ -150,10 +143,7 @@ def _packages_of(folder: Path, base: Path) -> list[str]:
 
 
 def _find_damage(folder: Path, base: Path, now: int) -> str:
-    """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes.
-
-    Files with a time in the future, from a wrong clock, would look newer than their outputs, and get the time ``now``.
-    """
+    """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes."""
     packages, has_interpreter = site_packages(folder), folder == base
     try:
         mark = json.loads((folder / _READY).read_text(encoding="utf-8"))
@@ -177,6 +167,7 @@ def _find_damage(folder: Path, base: Path, now: int) -> str:
                 status = (packages / name).stat()
                 if size and str(status.st_size) != size:
                     return f"{packages / name} is not as it was installed"
+                # From a wrong clock; it would look newer than outputs made with it.
                 if status.st_mtime_ns > now:
                     os.utime(packages / name, ns=(now, now))
         if unmet := unmet_requirements(map(str, mark["requires"]), _packages_of(folder, base)):

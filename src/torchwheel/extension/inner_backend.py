@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
-from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
+from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, explained_failure, run_streaming
+from torchwheel.engine.session import with_fewer_jobs
 from torchwheel.extension.extension_project import CMAKE, HookRequest, ProjectKind, read_hook_request
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.wheel_record import is_labelled

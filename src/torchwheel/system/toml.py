@@ -63,10 +63,7 @@ def shipped_toml(path: Path) -> dict[str, Any]:
 
 
 def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
-    """Read a TOML file; a byte order mark is ignored, except in a pyproject.toml, which other tools read too.
-
-    ``max_bytes`` is for untrusted files.
-    """
+    """Read a TOML file; a byte order mark is ignored, except in a pyproject.toml, which other tools read too."""
     try:
         with open_file(path) as stream:
             data = stream.read(-1 if max_bytes is None else max_bytes + 1)

@@ -17,8 +17,7 @@ from typing import Any
 
 from packaging.tags import sys_tags
 
-from torchwheel.engine.failure import full_disk, last_lines
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.process import ProcessFailed, full_disk, last_lines, run_streaming
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.host.machine import this_python

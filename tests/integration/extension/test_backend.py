@@ -345,7 +345,7 @@ def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
         if tried[-1] == "1":
             return "x.whl"
         log.write_text("virtual memory exhausted: Cannot allocate memory\n", encoding="utf-8")
-        raise ProcessFailed((hook,), 1, log)
+        raise ProcessFailed(hook, 1, log)
 
     monkeypatch.setattr(inner_backend, "call_hook", inner)
     asked = asked_of(project, {})

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from places import MINITORCH
-from torchwheel.engine.failure import in_checkout, inner_failure, last_lines
-from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine.process import ProcessFailed, in_checkout, inner_failure, last_lines
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
@@ -51,7 +50,7 @@ def described(plan: Plan, log: bytes) -> str:
 
 def failure(plan: Plan, log: bytes) -> Problem:
     plan.folders.log.write_bytes(log)
-    return inner_failure(plan, ProcessFailed(("python",), 1, plan.folders.log))
+    return inner_failure(plan, ProcessFailed("python", 1, plan.folders.log))
 
 
 def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine import memory
-from torchwheel.engine.failure import explained_failure
-from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine import session
+from torchwheel.engine.process import ProcessFailed, explained_failure
+from torchwheel.engine.session import with_fewer_jobs
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 KILLED = "FAILED: lib/Sorting.cpp.o\nc++ -c Sorting.cpp\nc++: fatal error: Killed signal terminated program cc1plus\n"
@@ -36,7 +35,7 @@ class Machine:
             stream.write(f"$ python\n{self.output}")
         if self.counted and self.kills is not None:
             self.kills += 1
-        failure = ProcessFailed(("python",), 1, self.log, start)
+        failure = ProcessFailed("python", 1, self.log, start)
         problem = explained_failure("inner-build-failed", "setup.py failed", self.log, "pytorch", start)
         raise TorchwheelError(problem) from failure
 
@@ -49,7 +48,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def machine(request: pytest.FixtureRequest, log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     made = Machine(log, *request.param)
-    monkeypatch.setattr(memory, "memory_kills", lambda: made.kills)
+    monkeypatch.setattr(session, "memory_kills", lambda: made.kills)
     yield made
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.failure import build_failure
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.process import ProcessFailed, build_failure, run_streaming
 from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.session import Session, build_session, held_folder
 from torchwheel.extension.compile.units import write_links
