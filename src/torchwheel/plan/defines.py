@@ -69,21 +69,13 @@ def define_findings(
         and setting.layer is not Layer.BUILTIN_OVERLAY
     ]
     if unknown:
-        yield warning(
-            Problem.of(
-                "unknown-options",
-                options="; ".join(_describe_unknown(s, tree) for s in unknown),
-                tree=tree.name,
-                version=tree.version_text,
-            )
-        )
+        options = "; ".join(_describe_unknown(one, tree) for one in unknown)
+        values = {"options": options, "tree": tree.name, "version": tree.version_text}
+        yield warning(Problem.of("unknown-options", **values))
     for define in defines:
         if ways.cannot_quote(define.value):
-            yield error(
-                Problem.of(
-                    "value-not-forwarded", origin=define.origin, name=define.name, brackets=ways.value_end
-                )
-            )
+            values = {"name": define.name, "brackets": ways.value_end}
+            yield error(Problem.of("value-not-forwarded", origin=define.origin, **values))
 
 
 def _has_alternative(setting: Setting, tree: Tree) -> bool:
@@ -152,10 +144,8 @@ def launcher_defines(
 
 
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
-    """Return the pool's depth, which changes from run to run and so is not compared with an older CMake cache.
-
-    It is passed as an option as well, because PyTorch reads the environment only without a CMake cache.
-    """
+    # Its depth changes from run to run and so is not compared with an older CMake cache. It is an option as well,
+    # because PyTorch reads the environment only without a CMake cache.
     requested = settings.variables.get(ATTENTION_POOL)
     if requested is not None:
         return Define.of(ATTENTION_POOL, requested.text, requested, expected=False)
@@ -167,7 +157,7 @@ def is_known(tree: Tree, name: str) -> bool:
 
 
 def unpublished_options(settings: Settings, tree: Tree) -> frozenset[str]:
-    """Find the requested options that no release of PyTorch is known to have: their values may be secrets."""
+    """The requested options that no release of PyTorch is known to have: their values may be secrets."""
     return frozenset(
         name
         for name, setting in settings.defines.items()
@@ -177,7 +167,7 @@ def unpublished_options(settings: Settings, tree: Tree) -> frozenset[str]:
 
 
 def _describe_unknown(setting: Setting, tree: Tree) -> str:
-    """Describe an option with its origin, and if known the name that was meant or the releases that have it."""
+    """An option with its origin, and if known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
     elsewhere = build_options().get(setting.name)
     if elsewhere is not None:
@@ -197,7 +187,7 @@ def _describe_unknown(setting: Setting, tree: Tree) -> str:
 
 
 def _describe_support(option: BuildOption, tree: Tree) -> str:
-    """Describe the other releases that have the option; empty if none is known, or if this one has it too."""
+    """The other releases that have the option; empty if none is known, or if this one has it too."""
     release = parse_numbers(tree.version_text, 2)
     if not release:
         return ""
@@ -234,10 +224,8 @@ class Forwarding:
     value_end: str
 
     def by_environment(self, option: str) -> bool:
-        by_pattern = option.startswith(self.environment_prefixes) or option.endswith(
-            self.environment_suffixes
-        )
-        return by_pattern or option in self.environment_names
+        by_prefix = option.startswith(self.environment_prefixes)
+        return by_prefix or option.endswith(self.environment_suffixes) or option in self.environment_names
 
     def by_file(self, option: str) -> bool:
         return not self.defines and not self.by_environment(option)
@@ -260,7 +248,7 @@ def forwarding_rules(generation: Generation) -> Forwarding:
 
 
 def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
-    """Return the build requirements of a tree, limited to the CMake versions that it supports."""
+    """The build requirements of a tree, limited to the CMake versions that it supports."""
     below = cmake_below(tree.version_text, tree.old_projects)
     return bounded_requires(tree.requires, below, settings.variables)
 
@@ -354,14 +342,18 @@ def cmake_file(
     reproducible: bool = False,
     nvcc: NvccNaming | None = None,
 ) -> str:
-    """Return a CMake file with the options that the generation's build cannot forward in another way.
+    """A CMake file with the options that the generation's build cannot forward in another way.
 
     CMake includes it before every ``project()``; like ``-D`` it sets the options once, so that changes by the tree
-    persist. ``include_first`` is the user's own file to include there; CMake writes the final values of the
-    ``reported`` options into ``REPORT`` in the build directory; with ``maps_paths`` objects do not contain the path of
-    their folder; ``launcher`` is the command before each compiler and linker, and before ``compiler_launcher``, which
-    replaces no launcher of the user's. With ``reproducible`` no run path leads into the build folder either; ``nvcc``
-    has nvcc's arguments then.
+    persist.
+
+    Args:
+        include_first: the user's own file to include there.
+        reported: the options whose final values CMake writes into ``REPORT`` in the build directory.
+        maps_paths: whether objects must not contain the path of their folder.
+        launcher: the command before each compiler and linker, and before ``compiler_launcher``, which replaces no
+            launcher of the user's.
+        reproducible: no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     # The user's own file precedes the guard, because CMake would include it before every project().

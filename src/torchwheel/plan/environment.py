@@ -82,22 +82,12 @@ class CudaVariables:
         if self.compiler is not None:
             yield Variable.of(COMPILER_VARIABLE, self.compiler.text, self.compiler)
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> Iterator[Finding]:
         """Warn about a compiler that is not the toolkit's."""
-        return tuple(
-            warning(
-                Problem.of(
-                    "nvcc-elsewhere",
-                    origin=setting.origin,
-                    compiler=setting.text,
-                    root=self.toolkit.root,
-                    name=setting.name,
-                )
-            )
-            for setting in (self.compiler, self.find_cuda)
-            if setting is not None
-            and not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.visible))
-        )
+        for setting in filter(None, (self.compiler, self.find_cuda)):
+            if not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.visible)):
+                values = {"compiler": setting.text, "root": self.toolkit.root, "name": setting.name}
+                yield warning(Problem.of("nvcc-elsewhere", origin=setting.origin, **values))
 
 
 def cuda_variables(settings: Settings, selection: Selection | None, cache: Path) -> CudaVariables | None:
@@ -162,11 +152,7 @@ def _for_cmake(path: str) -> str:
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
-    """Whether a compiler, or what a link by its name leads to, is the toolkit's nvcc or elsewhere in its folder.
-
-    Args:
-        compiler: a path, which may have blanks, or a command that begins with a quoted one.
-    """
+    """Whether a compiler (a path or a command), or what a link by its name leads to, is in the toolkit's folder."""
     system = "Windows" if isinstance(path_of(toolkit.root), PureWindowsPath) else "Linux"
     real = Path(os.path.realpath(toolkit.root))
     return any(
@@ -197,13 +183,14 @@ def variables_for(
     variables = {
         name: Variable.of(name, setting.text, setting) for name, setting in settings.variables.items()
     }
+    name, number = VERSION_VARIABLES
     planned = [
         *_job_variables(settings, ways, jobs),
-        *_version_variables(settings, version),
+        _decided_variable(name, str(version), settings.get("package-version"), version.base_origin),
+        Variable(number, "1", Layer.DEFAULT, "a higher one would become part of the local label"),
         *option_variables(ways, defines),
+        *(cuda.variables(host) if cuda is not None else ()),
     ]
-    if cuda is not None:
-        planned += cuda.variables(host)
     for variable in planned:
         there = variables.get(variable.name) if variable.prepend else None
         # Settings outrank requested variables, because otherwise the build would choose between two values.
@@ -254,10 +241,8 @@ def with_folders(
     added = {name: Variable(name, value, Layer.DEFAULT, reason) for name, value in cache_settings.items()}
     every = added | {variable.name: variable for variable in variables}
     if included:
-        origin = "torchwheel's own file for CMake"
-        every[INCLUDE_BEFORE] = Variable(
-            INCLUDE_BEFORE, folders.defines_file.as_posix(), Layer.DEFAULT, origin
-        )
+        file, origin = folders.defines_file.as_posix(), "torchwheel's own file for CMake"
+        every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, file, Layer.DEFAULT, origin)
     if maps_paths:
         # setuptools compiles torch._C itself, with Python's own flags, which may include debug information. Unlike
         # CMake it reads this variable.
@@ -280,29 +265,17 @@ def _overruled_variable(variable: Variable, requested: Setting) -> Problem:
     rule = pytorch_variables().find_rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
-    leave_out = requested.ambient or key == "env"
-    return Problem.of(
-        "variable-overruled" if leave_out else "variable-overruled/setting",
-        origin=requested.origin,
-        name=variable.name,
-        value=variable.value,
-        origin_of_value=variable.origin,
-        requested=requested.text,
-        option=config_option(setting, requested.text),
-    )
+    leave_out, option = requested.ambient or key == "env", config_option(setting, requested.text)
+    id = "variable-overruled" if leave_out else "variable-overruled/setting"
+    values = {"name": variable.name, "value": variable.value, "origin_of_value": variable.origin}
+    return Problem.of(id, origin=requested.origin, requested=requested.text, option=option, **values)
 
 
 def option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
-    """Yield the variables by which a build reads options."""
+    """The variables by which a build reads options."""
     for define in defines:
         if ways.by_environment(define.name):
             yield Variable.of(define.name, environment_text(define.value), define)
-
-
-def _version_variables(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
-    name, number = VERSION_VARIABLES
-    yield _decided_variable(name, str(version), settings.get("package-version"), version.base_origin)
-    yield _decided_variable(number, "1", None, "a higher one would become part of the local label")
 
 
 def _job_variables(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:

@@ -74,10 +74,10 @@ def name_wheel(
 def wheel_version(
     tree: Tree, requested: str | None, local_requested: str | None, label: str
 ) -> tuple[WheelVersion, tuple[Finding, ...]]:
-    """Decide the version.
+    """Decide the version; ``local_requested`` replaces ``label``.
 
-    The base is the requested version, else the release tag that the tree's commit carries, else
-    the tree's file with the commit in the local part. ``local_requested`` replaces ``label``.
+    The base is the requested version, else the release tag on the tree's commit, else the tree's file with the commit
+    in the local part.
     """
     local = label if local_requested is None else local_requested
     if requested is not None:
@@ -98,22 +98,18 @@ def wheel_version(
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
     """Report that the wheel's version differs from that of its sdist with a local label."""
-    sdist = settings.project.sdist if settings.project else None
-    if sdist is None or "+" not in sdist.version or sdist.version == str(version):
-        return
-    base, _, local = sdist.version.partition("+")
-    yield Problem.of(
-        "version-is-not-the-sdists", sdist=sdist.version, version=version, base=base, local=local
-    )
+    sdist = settings.project.sdist.version if settings.project and settings.project.sdist else ""
+    base, plus, local = sdist.partition("+")
+    if plus and sdist != str(version):
+        yield Problem.of("version-is-not-the-sdists", sdist=sdist, version=version, base=base, local=local)
 
 
 def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
         yield Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=build_tag)
     if len(wheel_name.encode()) > _LONGEST_NAME:
-        yield Problem.of(
-            "wheel-name-too-long", length=len(wheel_name), beginning=wheel_name[:60], most=_LONGEST_NAME
-        )
+        values = {"length": len(wheel_name), "beginning": wheel_name[:60], "most": _LONGEST_NAME}
+        yield Problem.of("wheel-name-too-long", **values)
 
 
 def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
@@ -121,24 +117,17 @@ def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[Wheel
         parsed = Version(str(version))
     # Python raises another ValueError for more than 4,300 digits.
     except ValueError:
-        problem = Problem.of("invalid-version", version=version)
-        return version, (error(problem),)
+        return version, (error(Problem.of("invalid-version", version=version)),)
     normalised = WheelVersion(parsed.public, parsed.local or "", version.base_origin)
     if from_tree is None or not parsed.is_prerelease:
         return normalised, ()
-    release = parsed.base_version
-    problem = Problem.of(
-        "prerelease-version",
-        version=normalised,
-        release=release,
-        file=from_tree.version_file,
-        version_text=from_tree.version_text,
-    )
+    values = {"file": from_tree.version_file, "version_text": from_tree.version_text}
+    problem = Problem.of("prerelease-version", version=normalised, release=parsed.base_version, **values)
     return normalised, (warning(problem),)
 
 
 def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
-    """Return the hardware's label: ``cpu``, ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120, or only ``cu130``."""
+    """The hardware's label: ``cpu``, ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120, or only ``cu130``."""
     toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
     return ".".join((*toolkit, *(architectures.labels if architectures else ()))) or "cpu"
 
@@ -217,12 +206,10 @@ def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]
 
 
 def _name_in_tree(component: Component, option: str) -> str:
-    """Return the name of a component with alternative options that fits the tree's: ``mslk``, ``fbgemm-genai``."""
+    """The name of a component with alternative options that fits the tree's: ``mslk``, ``fbgemm-genai``."""
     names = {_label_segment(name): name for name in (component.name, *component.aliases)}
-    alternatives = component.options[1:]
-    return (
-        names.get(_label_segment(_SWITCH.sub("", option)), component.name) if alternatives else component.name
-    )
+    of_option = names.get(_label_segment(_SWITCH.sub("", option)), component.name)
+    return of_option if len(component.options) > 1 else component.name
 
 
 def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from torchwheel.plan.build_plan import Decided, Plan, Variable, hash_facts, is_relevant
 from torchwheel.reporting.errors import Finding, Severity, skipped_errors
 from torchwheel.reporting.masking import MASK, mask_value
-from torchwheel.reporting.terminal import wrap
+from torchwheel.reporting.terminal import fields_of, wrap
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -33,11 +33,7 @@ def plan_document(
     evidence: str = "",
     unchecked: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the whole plan as JSON-able data.
-
-    Args:
-        unchecked: unknown fact -> ids of the rules that could not be checked without it.
-    """
+    """The whole plan as JSON-able data; ``unchecked``: unknown fact -> ids of the rules that need it."""
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     return {
         "schema": SCHEMA_VERSION,
@@ -61,34 +57,16 @@ def plan_document(
         "platform": plan.host.platform_tag,
         "python": {"executable": plan.python_executable, "version": plan.host.python.version},
         "architectures": list(architectures.labels) if architectures else [],
-        "toolkit": None
-        if toolkit is None
-        else {
-            "root": toolkit.root,
-            "version": toolkit.version,
-            "nvcc": toolkit.nvcc,
-            "origin": toolkit.origin,
-        },
+        "toolkit": fields_of(toolkit, "root", "version", "nvcc", "origin") if toolkit else None,
         "defines": [_entry("name", one) for one in plan.defines],
         "environment": [_entry("name", one) for one in plan.variables],
         "settings": [_entry("key", one) for one in settings.entries.values()],
         "build_requires": list(plan.build_requires),
         "config_settings": dict(plan.inner_config_settings),
-        "jobs": {
-            "max_jobs": plan.jobs.max_jobs,
-            "cxx": plan.jobs.cxx,
-            "cuda": plan.jobs.cuda,
-            "flash_attention": plan.jobs.flash_attention,
-            "reason": plan.jobs.reason,
-        },
+        "jobs": fields_of(plan.jobs, "max_jobs", "cxx", "cuda", "flash_attention", "reason"),
         "compiler_cache": plan.compiler_cache,
         "fingerprint": plan.fingerprint,
-        "folders": {
-            "root": str(plan.folders.root),
-            "source": str(plan.folders.source),
-            "build": str(plan.folders.build),
-            "environment": str(plan.folders.environment) if plan.folders.environment else None,
-        },
+        "folders": fields_of(plan.folders, "root", "source", "build", "environment"),
         "effort": effort,
         "findings": [f.document() for f in findings],
         "skipped": skipped_errors(findings, settings.skip_check),
@@ -98,7 +76,7 @@ def plan_document(
 
 
 def _entry(name: str, one: Setting | Decided) -> dict[str, Any]:
-    """Return a value with its source; ``name`` is the key of its name."""
+    """A value with its source; ``name`` is the key of its name."""
     prepend = {"prepend": one.prepend} if isinstance(one, Variable) else {}
     return {
         name: one.key if isinstance(one, Setting) else one.name,
@@ -117,10 +95,10 @@ def decisions_document(
     reproducible: bool = False,
     unpublished: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the part of a build manifest common to all plans: targets, profiles, settings and findings.
+    """The part of a build manifest common to all plans, without values of ``unpublished`` options.
 
-    It has no value of an ``unpublished`` option. A ``reproducible`` one leaves out the settings that do not change the
-    wheel, and all findings but errors, because warnings and notes may be about this machine.
+    A ``reproducible`` one leaves out the settings that do not change the wheel, and all findings but errors, because
+    warnings and notes may be about this machine.
     """
     found = tuple(f for f in findings if not reproducible or f.severity is Severity.ERROR)
     layers = [
@@ -152,7 +130,7 @@ def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changing_settings(made: Mapping[str, Any]) -> dict[str, str]:
-    """Return the recorded settings that change a wheel, though not necessarily its label."""
+    """The recorded settings that change a wheel, though not necessarily its label."""
     own, is_handed_on = ("build-type", "cmake-args", "define", "env"), read_passthrough().find_backend
     return {
         key: value
@@ -176,13 +154,10 @@ def is_only_how(key: str) -> bool:
 
 def _recorded_value(setting: Setting, unpublished: Collection[str]) -> str:
     """A setting's value to record; a variable irrelevant to the wheel is left out because it may be a password."""
-    if setting.key == f"define.{setting.name}" and setting.name in unpublished:
-        return NOT_RECORDED
-    name = setting.key.removeprefix("env.")
-    if name == setting.key or pytorch_variables().can_change_build(name):
-        shown = setting.shown
-        return NOT_RECORDED if shown == MASK else shown
-    return NOT_RECORDED
+    table, name = setting.key.partition(".")[0], setting.name
+    irrelevant = table == "env" and not pytorch_variables().can_change_build(name)
+    kept = irrelevant or (table == "define" and name in unpublished) or setting.shown == MASK
+    return NOT_RECORDED if kept else setting.shown
 
 
 def render_plan(

@@ -45,8 +45,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
     problems = (
         _check_target(settings, host),
         _check_submodules(tree),
-        _wrapper_metadata(settings, tree),
-        _wrapper_backend(settings),
+        _unused_of_wrapper(settings, tree),
         partial_build(settings),
         _partial_wheel(settings),
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
@@ -74,15 +73,16 @@ def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
     elif not settings.target_names:
         yield Problem.of("no-target")
     elif not settings.is_cpu:
-        yield Problem.of(
-            "native-elsewhere", origin=settings.entries["target"].origin, platform=host.platform_tag
-        )
+        origin = settings.entries["target"].origin
+        yield Problem.of("native-elsewhere", origin=origin, platform=host.platform_tag)
 
 
-def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
-    """Report fields in a wrapper project's ``[project]`` that its wheel will not have, though no backend may drop them.
+def _unused_of_wrapper(settings: Settings, tree: Tree) -> Iterator[Problem]:
+    """Report what a wrapper project says for nothing.
 
-    Source: https://packaging.python.org/specifications/pyproject-toml/
+    That is fields of ``[project]`` that its wheel will not have, though no backend may drop them
+    (https://packaging.python.org/specifications/pyproject-toml/), and a backend's settings, because the backend reads
+    the tree's pyproject.toml.
     """
     if settings.source is None or settings.project is None:
         return
@@ -93,22 +93,11 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
     if table.get("version", settings.package_version) != settings.package_version:
         unused.append("version")
     if unused:
-        yield Problem.of(
-            "project-metadata-unused", origin="pyproject.toml", keys=", ".join(sorted(unused)), tree=tree.name
-        )
-
-
-def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
-    """Report a backend's settings in a wrapper project, because the backend reads the tree's pyproject.toml."""
-    if settings.source is None or settings.project is None:
-        return
-    tables = [name for name in ("scikit-build", "setuptools") if settings.project.table("tool", name)]
-    if tables:
-        yield Problem.of(
-            "wrapper-backend-unused",
-            origin="pyproject.toml",
-            tables=" and ".join(f"[tool.{name}]" for name in tables),
-        )
+        keys = ", ".join(sorted(unused))
+        yield Problem.of("project-metadata-unused", origin="pyproject.toml", keys=keys, tree=tree.name)
+    if used := [one for one in ("scikit-build", "setuptools") if settings.project.table("tool", one)]:
+        tables = " and ".join(f"[tool.{one}]" for one in used)
+        yield Problem.of("wrapper-backend-unused", origin="pyproject.toml", tables=tables)
 
 
 def partial_build(settings: Settings) -> Iterator[Problem]:
@@ -123,9 +112,8 @@ def _partial_wheel(settings: Settings) -> Iterator[Problem]:
         setting = settings.defines.get(name)
         if setting is None or option.partial is None or setting.off is option.partial:
             continue
-        yield Problem.of(
-            "partial-build/option", origin=setting.origin, option=name, value=setting.text, makes=option.makes
-        )
+        values = {"option": name, "value": setting.text, "makes": option.makes}
+        yield Problem.of("partial-build/option", origin=setting.origin, **values)
 
 
 def _another_platform(settings: Settings, host: Host) -> Iterator[Problem]:
@@ -159,16 +147,9 @@ def of_another_backend(
     for key, value in settings.passthrough.items():
         backend = read_passthrough().find_backend(key)
         heeded = has_options and key == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
-        if backend == own or heeded or is_only_how(key):
-            continue
-        yield Problem.of(
-            "setting-of-another-backend",
-            origin=f"-C {key}",
-            setting=key,
-            backend=backend,
-            project=project,
-            own=own,
-        )
+        if not (backend == own or heeded or is_only_how(key)):
+            values = {"setting": key, "backend": backend, "project": project, "own": own}
+            yield Problem.of("setting-of-another-backend", origin=f"-C {key}", **values)
 
 
 def _unseen_variables(settings: Settings) -> Iterator[Problem]:
@@ -188,13 +169,12 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         # If the setting is given too, it wins, with a warning.
         if key in settings.entries and not rule.flag:
             continue
-        yield Problem.of(
-            "unseen-variable/arguments" if rule.becomes == "cmake-args" else "unseen-variable",
-            origin=setting.origin,
-            name=name,
-            why="the wheel's name and manifest would not show it",
-            option=config_option(key, rule.flag or setting.text),
+        id = "unseen-variable/arguments" if rule.becomes == "cmake-args" else "unseen-variable"
+        why, option = (
+            "the wheel's name and manifest would not show it",
+            config_option(key, rule.flag or setting.text),
         )
+        yield Problem.of(id, origin=setting.origin, name=name, why=why, option=option)
 
 
 def refused_variables(settings: Settings) -> Iterator[Problem]:
@@ -211,26 +191,14 @@ def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
     cuda = settings.defines.get("USE_CUDA")
     if cuda is not None and cuda.off:
         arch = settings.entries["arch"]
-        yield Problem.of(
-            "arch-contradicts-cuda",
-            origin=cuda.origin,
-            arch=arch.text,
-            origin_of_arch=arch.origin,
-            value=cuda.text,
-        )
+        values = {"arch": arch.text, "origin_of_arch": arch.origin, "value": cuda.text}
+        yield Problem.of("arch-contradicts-cuda", origin=cuda.origin, **values)
 
 
 def _check_submodules(tree: Tree) -> Iterator[Problem]:
-    missing = tree.missing_submodules
-    if not missing:
-        return
-    yield Problem.of(
-        "missing-submodules",
-        origin=tree.root / ".gitmodules",
-        count=len(missing),
-        names=join_items(missing),
-        tree=shell_word(str(tree.root)),
-    )
+    if missing := tree.missing_submodules:
+        values = {"count": len(missing), "names": join_items(missing), "tree": shell_word(str(tree.root))}
+        yield Problem.of("missing-submodules", origin=tree.root / ".gitmodules", **values)
 
 
 def _check_ambient(settings: Settings) -> Iterator[Finding]:
@@ -251,10 +219,8 @@ def _check_ambient(settings: Settings) -> Iterator[Finding]:
     if lost:
         yield note(Problem.of("ambient-overruled", variables="; ".join(lost)))
     yield from refused_variable_findings(settings)
-    refused = pytorch_variables().is_refused
-    ignored_variables = settings.ignored_variables.items()
-    if ignored := [f"{name} ({reason})" for name, reason in ignored_variables if not refused(name)]:
-        yield note(Problem.of("ignored-variables", variables=", ".join(ignored)))
+    if ignored := _ignored_variables(settings, refused=False):
+        yield note(Problem.of("ignored-variables", variables=ignored))
 
 
 def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
@@ -263,32 +229,28 @@ def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
 
 
 def shared_cache(writers: str) -> Iterator[Finding]:
-    """Report that others can write to the cache folder.
-
-    Args:
-        writers: who and where, as :func:`torchwheel.host.this.other_writers` returns it.
-    """
+    """Report who else can write to the cache folder, as :func:`torchwheel.host.this.other_writers` describes them."""
     if writers:
         yield error(Problem.of("cache-not-private", writers=writers))
 
 
 def refused_variable_findings(settings: Settings) -> Iterator[Finding]:
     """Warn about ignored variables that would change the wheel without a trace in its name."""
-    refused = pytorch_variables().is_refused
-    ignored_variables = settings.ignored_variables.items()
-    if kept := [f"{name} ({reason})" for name, reason in ignored_variables if refused(name)]:
-        yield warning(Problem.of("variables-kept-out", variables=", ".join(kept)))
+    if kept := _ignored_variables(settings, refused=True):
+        yield warning(Problem.of("variables-kept-out", variables=kept))
+
+
+def _ignored_variables(settings: Settings, *, refused: bool) -> str:
+    found = settings.ignored_variables.items()
+    is_refused = pytorch_variables().is_refused
+    return ", ".join(f"{name} ({reason})" for name, reason in found if is_refused(name) is refused)
 
 
 def _check_arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
     if settings.cmake_args and not ways.defines:
-        yield Problem.of(
-            "arguments-not-forwarded",
-            origin="variable CMAKE_ARGS",
-            arguments=" ".join(settings.cmake_args),
-            backend=tree.generation.value,
-            version=tree.version_text,
-        )
+        arguments, backend = " ".join(settings.cmake_args), tree.generation.value
+        values = {"arguments": arguments, "backend": backend, "version": tree.version_text}
+        yield Problem.of("arguments-not-forwarded", origin="variable CMAKE_ARGS", **values)
 
 
 def architecture_findings(
@@ -300,8 +262,8 @@ def architecture_findings(
         architectures.for_torch()
     except TorchwheelError as failure:
         yield from (error(replace(problem, origin=origin)) for problem in failure.problems)
-    yield from (error(problem) for problem in _not_taken_by(tree, architectures, origin))
-    yield from (error(problem) for problem in _idle_gpus(settings, architectures))
+    yield from map(error, _not_taken_by(tree, architectures, origin))
+    yield from map(error, _idle_gpus(settings, architectures))
 
 
 def _not_taken_by(tree: Tree, code: ArchitectureList, origin: str) -> Iterator[Problem]:
@@ -317,15 +279,9 @@ def _not_taken_by(tree: Tree, code: ArchitectureList, origin: str) -> Iterator[P
             form = f"the suffix {suffix!r}"
             instead = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}, or "
         if refused and release and release < parse_numbers(entry["since"], 2):
-            yield Problem.of(
-                "tree-lacks-architecture",
-                origin=origin,
-                version=tree.version_text,
-                architectures=", ".join(refused),
-                form=form,
-                since=entry["since"],
-                instead=instead,
-            )
+            values = {"form": form, "since": entry["since"], "instead": instead, "version": tree.version_text}
+            architectures = ", ".join(refused)
+            yield Problem.of("tree-lacks-architecture", origin=origin, architectures=architectures, **values)
 
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
@@ -338,17 +294,13 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
         answer = judge_code(architectures.targets, gpu.compute_capability)
         if not answer.how.runs:
             own = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
-            added = ArchitectureList.of([*architectures.targets, own])
+            added = str(ArchitectureList.of([*architectures.targets, own]))
+            unset = f"unset {setting.origin.removeprefix('variable ')}"
+            without = unset if setting.ambient else "leave arch to the target"
+            values = {"gpu": gpu.title, "architectures": architectures, "reason": answer.sentence}
+            option = config_option("arch", added)
             yield Problem.of(
-                "target-cannot-run",
-                origin=setting.origin,
-                gpu=gpu.title,
-                architectures=architectures,
-                reason=answer.sentence,
-                without=f"unset {setting.origin.removeprefix('variable ')}"
-                if setting.ambient
-                else "leave arch to the target",
-                option=config_option("arch", str(added)),
+                "target-cannot-run", origin=setting.origin, without=without, option=option, **values
             )
 
 
