@@ -27,7 +27,7 @@ OWN = {
 ASKED_FOR = {
     "cli/adopt.py", "engine/packing.py", "engine/sdist.py", "engine/staging.py", "extension/sources.py",
     "fleet/site.py", "host/this.py", "preflight/tree_facts.py", "tree/cmake_options.py", "tree/git.py",
-    "tree/source_tree.py", "tree/vendored.py",
+    "tree/source_files.py", "tree/source_tree.py",
 }  # fmt: skip
 """Modules that list what the user asks to build or to make: a folder of it that may not be read is an error."""
 

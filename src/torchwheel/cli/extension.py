@@ -112,9 +112,7 @@ def _plan_isolated(
     found = ask_index([*wanted, asked.kind.requirement], environment)
     cuda = major_minor(found["cuda-toolkit"]) if "cuda-toolkit" in found else None
     if settings.arch and not settings.is_cpu and cuda is None:
-        raise refusal(
-            "torch-without-cuda/index", torch=found["torch"], target=", ".join(settings.target_names)
-        )
+        raise refusal("torch-without-cuda/index", torch=found["torch"], target=", ".join(settings.target))
     toolkit = ask_index(requirements_for(cuda), environment) if cuda and not settings.is_cpu else {}
     if as_json:
         print_document("plan", isolated={"build": found, "toolkit": toolkit})
@@ -122,7 +120,7 @@ def _plan_isolated(
     use = f"CUDA {cuda}" if cuda else "the CPU"
     rows = [
         ("project", str(project.folder)),
-        ("target", ", ".join(settings.target_names) or "none named"),
+        ("target", ", ".join(settings.target) or "none named"),
         ("isolated", f"a build of today has torch {found['torch']} for {use}"),
         ("with it", ", ".join(f"{name} {found[name]}" for name in sorted(found) if name != "torch")),
     ]
@@ -141,7 +139,7 @@ def render_extension_plan(plan: ExtensionPlan, width: int | None = None) -> str:
 
 
 def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
-    torch, toolkit, targets = plan.inputs.torch, plan.inputs.toolkit, plan.project.settings.target_names
+    torch, toolkit, targets = plan.inputs.torch, plan.inputs.toolkit, plan.project.settings.target
     yield "project", str(plan.project.folder)
     yield "target", ", ".join(targets) or "none named"
     whose = "" if plan.project.settings.arch else " (no target is named)"
@@ -168,7 +166,7 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
     torch, toolkit, record = plan.inputs.torch, plan.inputs.toolkit, record_of(plan)
     return {
         "project": str(plan.project.folder),
-        "targets": list(plan.project.settings.target_names),
+        "targets": list(plan.project.settings.target),
         "architectures": str(plan.architectures) if plan.architectures else None,
         "torch": fields_of(torch, "version", "root"),
         "toolkit": fields_of(toolkit, "version", "root") if toolkit else None,

@@ -113,9 +113,9 @@ def _drop_repeated(words: Iterable[str]) -> tuple[str, ...]:
 
 def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
     host = described_host("linux_x86_64")
-    if names := load_settings(project, settings, {}, host, NO_USER_OVERLAYS).target_names:
+    if names := load_settings(project, settings, {}, host, NO_USER_OVERLAYS).target:
         return (",".join(names),)
-    if described := read_project_settings(read_project(project), host, []).targets:
+    if described := read_project_settings(read_project(project), host, [])[1]:
         return tuple(described)
     raise refusal("no-target/jobs", origin="-w")
 

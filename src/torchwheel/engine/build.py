@@ -249,7 +249,7 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
 
 
 def _announce_build(plan: Plan, report: Report) -> None:
-    purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
+    purpose = ", ".join(plan.settings.target) or str(plan.architectures)
     place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):

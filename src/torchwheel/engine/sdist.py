@@ -73,7 +73,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """
     inputs = survey(request)
     settings = inputs.settings
-    if settings.target_names or settings.arch is not None:
+    if settings.target or settings.arch is not None:
         plan = make_plan(inputs)
         cuda = plan.toolkit.version if plan.toolkit else None
         record = SdistRecord(str(plan.version), settings_to_record(settings.entries.values(), cuda))

@@ -36,8 +36,7 @@ from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.system.files import file_sha256
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
-from torchwheel.tree.source_files import new_files
-from torchwheel.tree.vendored import vendored_libraries
+from torchwheel.tree.source_files import new_files, vendored_libraries
 from torchwheel.versions import installed_versions
 from torchwheel.wheel.finalize import finalize, replaced_build
 from torchwheel.wheel.manifest import as_written, read_manifest

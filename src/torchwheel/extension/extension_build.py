@@ -96,7 +96,7 @@ def build_wheel(
     require_writable(wheel_directory)
     project, settings = build.request.project, build.request.project.settings
     # Without a request the plan says it, which the inner process makes.
-    purpose = ", ".join(settings.target_names) or settings.arch or "what PyTorch was built for"
+    purpose = ", ".join(settings.target) or settings.arch or "what PyTorch was built for"
     place = f"{count_noun(build.jobs, 'job')} in {build.folder}, log {build.log}"
     name = project.pyproject.table("project").get("name") or project.folder.name
     say(f"a wheel of {name} for {purpose}, {place}")

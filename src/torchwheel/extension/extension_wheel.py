@@ -15,7 +15,7 @@ from torchwheel.plan.output import changing_settings
 from torchwheel.proof.module_checks import verify_extension_contents
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
-from torchwheel.tree.vendored import vendored_libraries
+from torchwheel.tree.source_files import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name

@@ -175,7 +175,7 @@ def read_wheel_record(file: Path) -> WheelRecord:
 
 def is_labelled(settings: Settings) -> bool:
     """Whether the sdist's name needs a plan of the wheel: with a target, and without a requested label."""
-    return settings.local_version is None and (bool(settings.target_names) or settings.arch is not None)
+    return settings.local_version is None and (bool(settings.target) or settings.arch is not None)
 
 
 def record_if_torch(make: Callable[[], WheelRecord | None]) -> WheelRecord | None:

@@ -102,8 +102,8 @@ def _require_in_checkout(root: Path, tree: Path) -> None:
 
 def _required_gpus(settings: Settings) -> tuple[str, ...]:
     """The GPUs that a wheel must run on; for other targets their compute capabilities."""
-    found = [gpu.name for name in settings.target_names if (gpu := read_gpus().find(name)) is not None]
-    if len(found) == len(settings.target_names):
+    found = [gpu.name for name in settings.target if (gpu := read_gpus().find(name)) is not None]
+    if len(found) == len(settings.target):
         return tuple(found)
     code = settings.arch.architectures if settings.arch else ()
     return tuple(dict.fromkeys(architecture.capability.dotted for architecture in code))

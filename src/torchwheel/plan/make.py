@@ -108,7 +108,7 @@ def make_plan(inputs: Inputs) -> Plan:
     ]
     # sccache before 0.19 would misread the flag's path as part of the command. Without a cache as with ccache, because
     # one may be installed later, unless a debugger is to find the sources.
-    mapped = cache == "ccache" or (cache is None and settings.build_type not in ("Debug", "RelWithDebInfo"))
+    mapped = cache == "ccache" or (cache is None and not settings.debug_information)
     plain = mapped and is_plain(f"{folders.cache}{folders.root}{folders.source}")
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),

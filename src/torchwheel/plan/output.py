@@ -37,7 +37,7 @@ def plan_document(
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     return {
         "schema": SCHEMA_VERSION,
-        "target": list(settings.target_names),
+        "target": list(settings.target),
         "profile": list(settings.profile),
         "wheel": plan.wheel_name,
         "version": {
@@ -115,7 +115,7 @@ def decisions_document(
     ]
     hidden = {s.key: s.text for s in settings.entries.values() if _recorded_value(s, unpublished) != s.text}
     return {
-        "target": list(settings.target_names),
+        "target": list(settings.target),
         "profile": list(settings.profile),
         # Enough to distinguish values, too little to guess one.
         **({"unrecorded": hash_facts(hidden)[:4]} if hidden else {}),
@@ -186,7 +186,7 @@ def render_plan(
 
 def _summary_lines(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[str]:
     tree, toolkit = plan.tree, plan.toolkit
-    targets = ", ".join(plan.settings.target_names) or "none"
+    targets = ", ".join(plan.settings.target) or "none"
     profiles = "".join(f", profile {name}" for name in plan.settings.profile)
     commit = f", commit {tree.commit[:7]}" if tree.commit else ""
     place = "a copy of the tree" if plan.folders.staged else "the tree itself"

@@ -70,7 +70,7 @@ def secrets_in_flags(settings: Settings) -> Iterator[Problem]:
 def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
     if settings.arch is not None:
         yield from _cuda_switched_off(settings)
-    elif not settings.target_names:
+    elif not settings.target:
         yield Problem.of("no-target")
     elif not settings.is_cpu:
         origin = settings.entries["target"].origin
@@ -287,7 +287,7 @@ def _not_taken_by(tree: Tree, code: ArchitectureList, origin: str) -> Iterator[P
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
     """Report GPUs of the targets that the architectures do not support, because another setting chose these."""
     setting = settings.entries["arch"]
-    for name in settings.target_names:
+    for name in settings.target:
         gpu = read_gpus().find(name)
         if gpu is None:
             continue

@@ -97,7 +97,7 @@ CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
 
 
 def target_gpus(plan: Plan) -> tuple[KnownGpu, ...]:
-    found = (read_gpus().find(name) for name in plan.settings.target_names)
+    found = (read_gpus().find(name) for name in plan.settings.target)
     return tuple(gpu for gpu in found if gpu is not None)
 
 

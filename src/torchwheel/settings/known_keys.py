@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import Flag as EnumFlag
-from enum import auto
+from enum import Flag, auto
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +34,13 @@ from torchwheel.settings.value_types import (
 from torchwheel.versions import ReleaseRange
 
 
-class Where(EnumFlag):
+class Where(Flag):
+    """``[tool.torchwheel]``; a target's table or overlay file; a profile's overlay file; ``-C`` and a variable."""
+
     PROJECT = auto()
-    """``[tool.torchwheel]``"""
     TARGET = auto()
-    """A target's table or overlay file, and a ``[[when]]`` in one."""
     PROFILE = auto()
-    """A profile's overlay file, and a ``[[when]]`` in one."""
     COMMAND = auto()
-    """``-C key=value`` and :attr:`Key.variable`"""
 
 
 EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
@@ -75,7 +72,6 @@ class Key:
 
     @property
     def variable(self) -> str:
-        """torchwheel's own environment variable for the key."""
         return f"TORCHWHEEL_{self.attribute.upper()}"
 
     @property
@@ -117,13 +113,14 @@ class SettingsModel:
         "../pytorch",
         where=Where.PROJECT,
     )
-    target: tuple[str, ...] | None = _key_field(
+    target: tuple[str, ...] = _key_field(
         NAMES,
         "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of "
         "this machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
         "`[tool.torchwheel.target.NAME]` tables TOML leaves no room for this key: write `default-target`.",
         "rtx5070",
         where=Where.PROJECT | Where.COMMAND,
+        default=(),
     )
     profile: tuple[str, ...] = _key_field(
         NAMES,
@@ -337,7 +334,7 @@ def all_keys() -> Mapping[str, Key]:
 
 
 def nearest_key(name: str, siblings: Collection[str]) -> str | None:
-    """Return the setting, option or variable of a setting that a wrong name probably means; None for none."""
+    """The setting, option or variable of a setting that a wrong name probably means; None for none."""
     if name.casefold() == "version":
         return next((one for one in siblings if one.casefold().replace("_", "-") == "package-version"), None)
     return find_nearest(name, siblings)

@@ -28,8 +28,8 @@ EXTENSION_BACKEND = "torchwheel.extension.backend"
 ORIGIN = "pyproject.toml [tool.torchwheel]"
 
 _PROJECT_RANK = 10
+# A target's own table beats the project's general one.
 _TARGET_TABLE_RANK = 20
-"""A target's own table beats the project's general one."""
 
 _OTHERS = ("default-target", "extension", "adopted")
 
@@ -70,12 +70,6 @@ class Project:
         return get_subtable(self.pyproject, *names)
 
 
-@dataclass(frozen=True)
-class ProjectSettings:
-    settings: tuple[Setting, ...] = ()
-    targets: Mapping[str, Definition] = field(default_factory=dict)
-
-
 def read_project(folder: Path) -> Project:
     folder = folder.absolute()
     file = folder / "pyproject.toml"
@@ -87,19 +81,20 @@ def read_project(folder: Path) -> Project:
         raise TorchwheelError(_explain_target_clash(problem, file) for problem in error.problems) from None
 
 
-def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
-    content = project.torchwheel if project is not None else {}
-    if project is not None and (misspelt := misspelt_table(project)):
+def read_project_settings(
+    project: Project, host: Host, problems: list[Problem]
+) -> tuple[tuple[Setting, ...], Mapping[str, Definition]]:
+    """The settings of ``[tool.torchwheel]``, and the targets in tables of their own."""
+    content = project.torchwheel
+    if misspelt := misspelt_table(project):
         problems.append(misspelt)
-    if project is None or not isinstance(content, dict):
-        problems += [_no_table("[tool.torchwheel]", content)] if project is not None else []
-        return ProjectSettings()
+    if not isinstance(content, dict):
+        problems.append(_no_table("[tool.torchwheel]", content))
+        return (), {}
     if not _is_build_system(content.get("adopted", {})):
         problems.append(Problem.of("malformed-adoption", origin="pyproject.toml"))
-    return ProjectSettings(
-        settings=_general_settings(content, project.folder, host, problems),
-        targets=_target_tables(content, project.folder, host, problems),
-    )
+    general = _general_settings(content, project.folder, host, problems)
+    return general, _target_tables(content, project.folder, host, problems)
 
 
 def misspelt_table(project: Project) -> Problem | None:
@@ -112,7 +107,7 @@ def misspelt_table(project: Project) -> Problem | None:
 
 def named_source(project: Project, host: Host) -> Path | None:
     """The PyTorch tree that the project's ``source`` names, even if other settings are wrong."""
-    settings = read_project_settings(project, host, []).settings
+    settings, _ = read_project_settings(project, host, [])
     return next((Path(setting.value) for setting in settings if setting.key == "source"), None)
 
 
@@ -146,13 +141,8 @@ def _target_tables(
             continue
         name = canonical_name(spelled)
         if name in definitions:
-            problems.append(
-                Problem.of(
-                    "repeated-setting",
-                    origin=f"{definitions[name].origin} and {origin.removeprefix('pyproject.toml ')}",
-                    name=name,
-                )
-            )
+            both = f"{definitions[name].origin} and {origin.removeprefix('pyproject.toml ')}"
+            problems.append(Problem.of("repeated-setting", origin=both, name=name))
             continue
         source = Source(Layer.PROJECT, problems, folder, rank=_TARGET_TABLE_RANK)
         definitions[name] = read_definition(name, "target", Table(body, origin, Where.TARGET), source, host)
@@ -196,8 +186,7 @@ _KEYS = frozenset(
         _OF_THE_NAME,
     }
 )  # fmt: skip
-_RANK = 30
-"""Above all of the project's pyproject.toml, below variables and ``-C``."""
+_RANK = 30  # above all of the project's pyproject.toml, below variables and -C
 _MOST_BYTES = 1 << 20
 
 
@@ -214,10 +203,8 @@ class SdistRecord:
     label: str = ""
 
     def to_json(self) -> bytes:
-        document: dict[str, Any] = {"version": self.version}
-        if self.label:
-            document["label"] = self.label
-        document["settings"] = dict(sorted(self.settings.items()))
+        label = {"label": self.label} if self.label else {}
+        document = {"version": self.version, **label, "settings": dict(sorted(self.settings.items()))}
         return (json.dumps(document, indent=2) + "\n").encode()
 
     def read(self, problems: list[Problem]) -> tuple[Setting, ...]:
@@ -236,14 +223,13 @@ def settings_to_record(settings: Iterable[Setting], cuda: str | None) -> dict[st
     given = {
         s.key: ",".join(s.value) if isinstance(s.value, tuple) else s.text
         for s in settings
-        if (s.layer >= Layer.ENVIRONMENT or (s.layer is Layer.PROJECT and s.rank == _RANK))
-        and _affects_name(s.key)
+        if s.precedence >= (Layer.PROJECT, _RANK) and _affects_name(s.key)
     }
     return given if cuda is None else {**given, "cuda": cuda}
 
 
 def read_sdist_record(folder: Path) -> SdistRecord | None:
-    """Read the record of the sdist that a folder was unpacked from; None if torchwheel did not write one."""
+    """The record of the sdist that a folder was unpacked from; None if torchwheel did not write one."""
     file = folder / SDIST_FILE
     if not is_file(file):
         return None

@@ -58,10 +58,6 @@ class Settings(SettingsModel):
     ignored_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def target_names(self) -> tuple[str, ...]:
-        return self.target or ()
-
-    @property
     def is_cpu(self) -> bool:
         cuda = self.defines.get("USE_CUDA")
         return bool(self.target) and cuda is not None and cuda.off
@@ -110,20 +106,20 @@ def load_settings(
         folder, project = project, Project(project.absolute())
         with collect_problems(problems):
             project = read_project(folder)
-    written = read_project_settings(project, host, problems)
+    written, tables = read_project_settings(project, host, problems) if project else ((), {})
     pytorch_env, ignored = read_pytorch_env(environment, problems, working_folder)
     configured, passthrough = read_config_settings(config_settings, problems, working_folder)
     defaults = (key for key in all_keys().values() if isinstance(key.default, (str, bool, int)))
     given = (
         *(Setting(key.name, key.default, Layer.DEFAULT, "built-in default") for key in defaults),
-        *written.settings,
+        *written,
         *(project.sdist.read(problems) if project and project.sdist else ()),
         *pytorch_env,
         *read_variables(environment, problems, working_folder),
         *configured,
     )
     user_folder = user_overlays or user_overlays_folder(environment)
-    overlays = read_overlays(written.targets, user_folder, host, problems)
+    overlays = read_overlays(tables, user_folder, host, problems)
     # The project's files may contain secrets, too.
     learn_secrets({setting.key: setting.text for setting in given})
     entries = _resolve_all(given, overlays, detect, problems)
@@ -244,7 +240,6 @@ def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
             values[key.attribute] = entries[name].value
     if "cuda" in values:
         values["cuda"] = read_range(values["cuda"])
-    values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])
     for name, wanted in (("enable", True), ("disable", False)):

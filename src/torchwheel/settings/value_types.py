@@ -1,7 +1,6 @@
 """The types of settings' values: how each is parsed, described, put into a JSON schema and compared.
 
-A build runs in other folders, where a relative path means nothing: it is resolved once, against the folder where it was
-written.
+A relative path is resolved once, against the folder where it was written, because builds run in other folders.
 """
 
 from __future__ import annotations
@@ -35,12 +34,9 @@ def absolute_path(text: str, folder: Path | None) -> str:
 
 
 def resolve_value(table: str, name: str, text: str, folder: Path) -> str:
-    """Return the value of an option or a variable with its relative paths put under ``folder``.
+    """The value of an option (``define``) or a variable (``env``) with its relative paths put under ``folder``.
 
     A program without a folder is one of ``PATH``; another relative path that does not exist may be the tree's.
-
-    Args:
-        table: ``define`` for an option of CMake, ``env`` for a variable.
     """
     rows = shipped_toml(Path(__file__).with_name("outside_paths.toml"))["values"]
     kind = next((row["kind"] for row in rows for one in row["names"] if fnmatchcase(name, one)), "")
@@ -100,24 +96,14 @@ class Location:
     folder: Path | None = None
 
     def refuse(self, raw: object, form: str, *, fix: str = "") -> TorchwheelError:
-        """Return the error that ``raw`` does not have the form ``form``."""
-        return refusal(
-            "ill-typed-value/fixed" if fix else "ill-typed-value",
-            origin=self.origin,
-            key=self.key,
-            value=raw_text(raw),
-            form=form,
-            fix=fix,
-            assignment=self.example,
-        )
+        id = "ill-typed-value/fixed" if fix else "ill-typed-value"
+        values = {"key": self.key, "value": raw_text(raw), "form": form, "assignment": self.example}
+        return refusal(id, origin=self.origin, fix=fix, **values)
 
 
 def unusable_character_problem(sign: str, origin: str) -> Problem:
-    return Problem.of(
-        "ill-typed-value/nul" if sign == "\0" else "ill-typed-value/byte",
-        origin=origin,
-        byte=f"0x{ord(sign) & 0xFF:02X}",
-    )
+    id = "ill-typed-value/nul" if sign == "\0" else "ill-typed-value/byte"
+    return Problem.of(id, origin=origin, byte=f"0x{ord(sign) & 0xFF:02X}")
 
 
 def raw_text(raw: object) -> str:
@@ -155,7 +141,6 @@ class ValueType:
     words: tuple[str, ...] = ()
 
     def read(self, raw: object, location: Location) -> Any:
-        """Return the value in its normal form."""
         if sign := unusable_character(raw):
             raise TorchwheelError(unusable_character_problem(sign, location.origin))
         value = self.parse(raw, location)
@@ -244,12 +229,8 @@ def _read_label(raw: Any, _: Location) -> str | None:
 
 
 TEXT = ValueType("a text", _read_text, _NOT_EMPTY)
-TEXTS = ValueType(
-    "a list of texts",
-    _read_texts,
-    {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]},
-    quoted=False,
-)
+_TEXTS = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
+TEXTS = ValueType("a list of texts", _read_texts, _TEXTS, quoted=False)
 """A list of texts; a single text stands for a list of one."""
 PATH = ValueType("a path", _read_path, _NOT_EMPTY, metavar="PATH")
 """A path as text, so that it may belong to another platform; relative to its location's folder."""
@@ -259,13 +240,8 @@ MODULE_NAME = ValueType(
     _NOT_EMPTY,
 )
 FLAG = ValueType("true or false", _read_flag, {"type": "boolean"}, quoted=False)
-NAMES = ValueType(
-    "a name, or a list of names",
-    _read_names,
-    {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]},
-    joins=True,
-    metavar="NAMES",
-)
+_NAMES = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
+NAMES = ValueType("a name, or a list of names", _read_names, _NAMES, joins=True, metavar="NAMES")
 """Names, as one text with commas or as a list."""
 ARCHITECTURES = replace(NAMES, form="a list of architectures", parse=_read_architectures, metavar="LIST")
 VERSION_RANGE = ValueType(
@@ -291,7 +267,6 @@ SCALAR = ValueType(
 
 
 def whole(least: int, greatest: int) -> ValueType:
-
     def parse(raw: Any, location: Location) -> int | None:
         # int() refuses texts of more than 4,300 digits with an error of its own.
         if location.textual and isinstance(raw, str) and re.fullmatch(r"\s*\d{1,20}\s*", raw):
@@ -304,7 +279,7 @@ def whole(least: int, greatest: int) -> ValueType:
 
 
 def choice(*words: str, path_key: str = "") -> ValueType:
-    """Return the type of one of a few words, in any case; a path is advised to go into the setting ``path_key``."""
+    """One of a few words, in any case; a path is advised to go into the setting ``path_key``."""
     form = f"one of {', '.join(words)}"
 
     def parse(raw: Any, location: Location) -> str:
@@ -324,20 +299,17 @@ def choice(*words: str, path_key: str = "") -> ValueType:
 
 def parse_truth(value: object) -> bool | None:
     """Read a value as CMake does: true, false, or None if it is neither."""
-    text = str(value).strip().upper()
-    if (word := _truth_word(text)) is not None:
-        return word
-    try:
-        return float(text) != 0
-    except ValueError:
-        return None
+    word = _truth_word(value)
+    with suppress(ValueError):
+        return float(str(value)) != 0 if word is None else word
+    return None
 
 
 def is_same_value(one: object, other: object) -> bool:
     """Whether two values of an option mean the same: ``ON`` and ``1`` do, 4 and 8 do not."""
     if one == other:
         return True
-    words = [_truth_word(str(value).strip().upper()) for value in (one, other)]
+    words = [_truth_word(value) for value in (one, other)]
     if words != [None, None]:
         return words[0] == words[1]
     # Case counts unless both are spelled as Windows paths: MSVC's /O2 and /o2 are two flags.
@@ -347,15 +319,15 @@ def is_same_value(one: object, other: object) -> bool:
 def same_path(
     one: str | os.PathLike[str], other: str | os.PathLike[str], *, windows: bool = os.name == "nt"
 ) -> bool:
-    r"""Whether two paths are equal up to the kind of slash, doubled slashes and a final slash.
+    r"""Whether two paths are equal up to the kind of slash, doubled slashes and a final slash, on Windows also case.
 
-    Case is ignored on Windows. A plan may be for another platform, so a path with a drive or a share
-    (``C:\CUDA``, ``\\server\CUDA``) is Windows's anywhere.
+    A plan may be for another platform, so a path with a drive or a share (``C:\CUDA``, ``\\server\CUDA``) is Windows's.
     """
     return _normalise_path(os.fspath(one), windows) == _normalise_path(os.fspath(other), windows)
 
 
-def _truth_word(text: str) -> bool | None:
+def _truth_word(value: object) -> bool | None:
+    text = str(value).strip().upper()
     return False if text.endswith("-NOTFOUND") else _WORDS.get(text)
 
 

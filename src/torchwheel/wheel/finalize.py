@@ -25,7 +25,7 @@ from torchwheel.reporting.masking import mask_document
 from torchwheel.reproducible import source_date
 from torchwheel.system.paths import exists, is_file
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
-from torchwheel.tree.vendored import VendoredLibrary
+from torchwheel.tree.source_files import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, SCHEMA_VERSION, manifest_bytes, read_manifest
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel

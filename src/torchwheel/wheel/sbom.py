@@ -19,7 +19,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from torchwheel._version import __version__
 from torchwheel.reporting.masking import mask_document
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
-from torchwheel.tree.vendored import VendoredLibrary
+from torchwheel.tree.source_files import VendoredLibrary
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import WheelContents
 

@@ -142,7 +142,7 @@ def test_a_description_for_cmake_beside_tables_is_an_error(project: Path) -> Non
 
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
     asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
-    assert asked.project.settings.target_names == ("h100",)
+    assert asked.project.settings.target == ("h100",)
     assert asked.own == {"target": "h100"}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.git import Checkout
+from torchwheel.tree.source_files import VendoredLibrary, vendored_libraries
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
-from torchwheel.tree.vendored import VendoredLibrary, vendored_libraries
 from tree.small_trees import commit_all, git
 
 LICENCES = """\

@@ -13,7 +13,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
-from torchwheel.tree.vendored import VendoredLibrary
+from torchwheel.tree.source_files import VendoredLibrary
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.sbom import sbom_bytes
 from wheel_samples import WheelRecipe

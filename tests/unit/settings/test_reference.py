@@ -36,9 +36,9 @@ def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
     assert example
     (tmp_path / "pyproject.toml").write_text(example.group(1), encoding="utf-8")
     problems: list[Problem] = []
-    project = read_project_settings(read_project(tmp_path), linux, problems)
+    settings, _ = read_project_settings(read_project(tmp_path), linux, problems)
     assert problems == []
-    assert {setting.key for setting in project.settings} == {
+    assert {setting.key for setting in settings} == {
         "source",
         "target",
         "define.USE_DISTRIBUTED",
@@ -53,5 +53,5 @@ def test_every_example_is_right(name: str, tmp_path: Path, linux: Host) -> None:
         f"[tool.torchwheel]\n{all_keys()[name].toml_example()}\n", encoding="utf-8"
     )
     problems: list[Problem] = []
-    assert read_project_settings(read_project(tmp_path), linux, problems).settings
+    assert read_project_settings(read_project(tmp_path), linux, problems)[0]
     assert problems == []

@@ -118,7 +118,7 @@ def test_a_record_that_is_none(content: bytes, tmp_path: Path) -> None:
 
 def test_a_project_without_pyproject_remembers_too(tmp_path: Path) -> None:
     (tmp_path / SDIST_FILE).write_bytes(SdistRecord("1.2+cpu", {"target": "cpu"}).to_json())
-    assert load_settings(tmp_path, {}, {}, LINUX).target_names == ("cpu",)
+    assert load_settings(tmp_path, {}, {}, LINUX).target == ("cpu",)
 
 
 def test_other_folders_remember_nothing(tmp_path: Path) -> None:
