@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchwheel.host.programs import ask_program
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, toolkit_at
 from torchwheel.toolkit.host_compiler import header_conflict, header_limits
-from torchwheel.toolkit.read_toolkit import toolkit_at
 
 _CODE = re.compile(r"\bsm_(\d+)(\d)([af]?)\b")
 

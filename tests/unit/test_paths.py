@@ -21,7 +21,7 @@ OWN = {
     "cli/schema.py", "diagnosis/failures.py", "engine/cache.py", "engine/configuring.py", "engine/ready_wheels.py",
     "engine/tree_wheel.py", "engine/venv.py", "extension/cmake/configure.py",
     "extension/extension_build.py", "progress/build_record.py", "reporting/messages.py", "system/files.py",
-    "system/paths.py", "toolkit/pypi.py", "verification/trial.py", "wheel/inspection.py",
+    "system/paths.py", "toolkit/assemble.py", "verification/trial.py", "wheel/inspection.py",
 }  # fmt: skip
 """Modules that list torchwheel's own folders alone: packages, builds, caches and environments that it made."""
 ASKED_FOR = {

@@ -25,9 +25,9 @@ FROM_THE_START = {
     "cli.status._LINKED",
     "cli.status._TARGET",
     "proof.loading.MODULE",
-    "toolkit.pypi._VERSIONED_LIBRARY",
-    "toolkit.read_toolkit._PATCH_RELEASE",
-    "toolkit.read_toolkit._VERSION",
+    "toolkit.assemble._VERSIONED_LIBRARY",
+    "toolkit.cuda_toolkit._PATCH_RELEASE",
+    "toolkit.cuda_toolkit._VERSION",
     "tree.git._SECTION",
     "verification.trial._PACKAGE",
 }

@@ -52,8 +52,7 @@ from torchwheel.reporting.terminal import (
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
 from torchwheel.system.files import atomic_copy, cannot_write, folder_beside, hand_over
-from torchwheel.toolkit.linked_toolkit import make_linked_toolkit
-from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.toolkit.assemble import assemble_toolkit, make_linked_toolkit
 from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.finalize import prepared_metadata

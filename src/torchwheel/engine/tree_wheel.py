@@ -34,7 +34,7 @@ from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.system.files import file_sha256
-from torchwheel.toolkit.read_toolkit import toolkit_packages
+from torchwheel.toolkit.cuda_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
 from torchwheel.tree.source_files import new_files, vendored_libraries
 from torchwheel.versions import installed_versions

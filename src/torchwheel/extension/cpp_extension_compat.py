@@ -18,7 +18,7 @@ from torchwheel.extension.handover import (
 )
 from torchwheel.extension.sources import has_cuda_source
 from torchwheel.reporting.errors import Severity, TorchwheelError, stop_on_errors
-from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.toolkit.assemble import assemble_toolkit
 from torchwheel.torch_install.cpp_extension import cpp_extension
 
 _OF_CUDA = frozenset({CUDA_HOME, "_find_cuda_home"})

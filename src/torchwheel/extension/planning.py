@@ -144,7 +144,7 @@ def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None
     release = read_toolkits().release(toolkit.version)
     if release is None:
         return own
-    kept = [target for target in own.targets if release.can_compile(target.architecture)]
+    kept = [target for target in own.targets if target.architecture in release.architectures]
     return ArchitectureList.of(kept) if kept else None
 
 

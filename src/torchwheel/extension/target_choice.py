@@ -9,8 +9,7 @@ from functools import partial
 
 from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.extension_plan import Extension, Language
-from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.hardware.runs_on import HowItRuns, judge_code
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, HowItRuns, judge_code
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.settings import Settings
 

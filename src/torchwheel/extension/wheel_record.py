@@ -30,8 +30,7 @@ from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
-from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
-from torchwheel.toolkit.read_toolkit import toolkit_packages
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage, toolkit_packages
 from torchwheel.tree.git import known_changes
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 

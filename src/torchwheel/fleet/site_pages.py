@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
+from torchwheel.hardware.arch import judge_code
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 from torchwheel.wheel.variant import OLDEST_UV
 

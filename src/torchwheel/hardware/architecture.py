@@ -169,3 +169,8 @@ def known_architectures() -> KnownArchitectures:
     known.sort(key=lambda entry: entry.capability)
     in_order = dict(sorted(names.items(), key=lambda item: item[1]))
     return KnownArchitectures({entry.capability: entry for entry in known}, in_order, refused)
+
+
+def is_tegra(capability: Architecture) -> bool:
+    known = known_architectures().get(capability)
+    return known is not None and known.tegra

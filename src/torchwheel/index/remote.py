@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.runs_on import Verdict, judge_code
+from torchwheel.hardware.arch import Verdict, judge_code
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items

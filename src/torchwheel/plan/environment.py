@@ -27,8 +27,8 @@ from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import is_same_value
+from torchwheel.toolkit.assemble import linked_toolkit
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
-from torchwheel.toolkit.linked_toolkit import linked_toolkit
 from torchwheel.toolkit.select import Selection
 from torchwheel.versions import major_minor
 

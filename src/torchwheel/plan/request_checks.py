@@ -10,10 +10,9 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, judge_code
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.compilers import holds_flags
 from torchwheel.host.machine import Host
 from torchwheel.host.this import odd_characters

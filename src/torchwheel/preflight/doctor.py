@@ -21,9 +21,8 @@ from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.survey import BuildRequest, source_tree, survey, usual_python
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit_at
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read_toolkit import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 

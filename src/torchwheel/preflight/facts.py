@@ -17,9 +17,9 @@ from torchwheel.host.machine import Compiler, Host
 from torchwheel.plan.build_plan import Decided, Plan
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import read_toml
+from torchwheel.toolkit.assemble import linked_toolkit
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.linked_toolkit import linked_toolkit
 from torchwheel.versions import parse_numbers
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")

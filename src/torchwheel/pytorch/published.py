@@ -10,9 +10,9 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, HowItRuns, Verdict, judge_code, parse_architectures
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.runs_on import Verdict, judge_code
+from torchwheel.hardware.arch import Verdict, judge_code
 from torchwheel.host.machine import Host
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.system.toml import shipped_toml

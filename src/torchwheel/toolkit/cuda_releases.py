@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.runs_on import is_tegra
+from torchwheel.hardware.architecture import Architecture, is_tegra, known_architectures
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import format_span, major_minor, parse_numbers
 

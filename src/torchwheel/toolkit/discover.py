@@ -19,15 +19,9 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.paths import find_below
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
 from torchwheel.toolkit.needs import PYPI, SYSTEM
-from torchwheel.toolkit.pypi import (
-    nvcc_releases,
-    packaged_toolkit,
-    requirements_for,
-    toolkits_folder,
-)
-from torchwheel.toolkit.read_toolkit import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
+from torchwheel.toolkit.pypi import nvcc_releases, packaged_toolkit, requirements_for, toolkits_folder
 from torchwheel.toolkit.select import Candidates
 
 _COMPILER_VARIABLE = "CUDACXX"

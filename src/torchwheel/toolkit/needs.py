@@ -325,7 +325,7 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
         yield finding.problem
     release = read_toolkits().release(toolkit.version)
     for architecture in needs.architectures:
-        if release is not None and not release.can_compile(architecture):
+        if release is not None and architecture not in release.architectures:
             yield Problem.of(
                 "toolkit-lacks-architecture",
                 origin=origin,

@@ -15,10 +15,9 @@ from torchwheel.hardware.architecture import known_architectures
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks
-from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.toolkit.read_toolkit import assumed_toolkit
+from torchwheel.toolkit.pypi import PackagedToolkit, requirements_for
 
 _log = logging.getLogger(__name__)
 

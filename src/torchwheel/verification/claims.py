@@ -10,9 +10,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, judge_code, parse_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.hardware.runs_on import judge_code
 from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.module_checks import planned_modules, verify_extension_contents
 from torchwheel.proof.outcome import Check, not_tried

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
-from torchwheel.hardware.arch import CodeTarget, capabilities_in
+from torchwheel.hardware.arch import CodeTarget, HowItRuns, Verdict, capabilities_in, judge_code
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
 from torchwheel.reporting.errors import Problem, collect_problems, refusal, stop_on

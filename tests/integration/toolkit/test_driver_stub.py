@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
+from torchwheel.toolkit.assemble import MACHINES, driver_functions, stub_library
 
 HEADER = """
 #define cuDeviceTotalMem cuDeviceTotalMem_v2

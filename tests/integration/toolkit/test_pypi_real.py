@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.toolkit.assemble import assemble_toolkit
 from torchwheel.toolkit.cuda_toolkit import Toolkit
-from torchwheel.toolkit.pypi import assemble_toolkit
 
 INTERPRETER = os.environ.get("TEST_TORCHWHEEL_CUDA_TORCH")
 REAL_TREE = os.environ.get("TEST_TORCHWHEEL_PYTORCH_TREE")

@@ -11,9 +11,8 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
-from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read_toolkit import assumed_toolkit_at
+from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit_at
+from torchwheel.toolkit.pypi import PackagedToolkit, toolkits_folder
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.source_tree import Tree
 

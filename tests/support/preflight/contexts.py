@@ -13,7 +13,7 @@ from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.preflight.registry import Context
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.read_toolkit import assumed_toolkit
+from torchwheel.toolkit.cuda_toolkit import assumed_toolkit
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.cmake_options import Option
 from torchwheel.tree.source_tree import Generation, Tree

@@ -18,7 +18,8 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.toolkit.pypi import is_assembled, requirements_for
+from torchwheel.toolkit.assemble import is_assembled
+from torchwheel.toolkit.pypi import requirements_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.hardware.arch import CodeTarget, parse_architectures
+from torchwheel.hardware.arch import CodeTarget, HowItRuns, judge_code, parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.runs_on import HowItRuns, judge_code
 
 CAPABILITIES = [known.capability for known in known_architectures()]
 IMAGES = [

@@ -16,7 +16,7 @@ from plan.planning import GIB, Planner, ids, variables
 from torchwheel.host.machine import described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.system.toml import read_toml
-from torchwheel.toolkit.read_toolkit import assumed_toolkit
+from torchwheel.toolkit.cuda_toolkit import assumed_toolkit
 from torchwheel.tree.source_tree import Tree
 
 SPARK = described_host(

@@ -12,8 +12,7 @@ from said import said
 from torchwheel.host.machine import Host, described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.errors import Severity
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
-from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.toolkit.pypi import PackagedToolkit, requirements_for
 from torchwheel.tree.source_tree import Tree
 
 ASKED = {"target": "rtx5070", "package-version": "2.14.1"}

@@ -15,7 +15,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.toolkit.read_toolkit import assumed_toolkit
+from torchwheel.toolkit.cuda_toolkit import assumed_toolkit
 
 WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
 WINDOWS_NVCC = rf"{WINDOWS_ROOT}\bin\nvcc.exe"

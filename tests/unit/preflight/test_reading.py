@@ -22,9 +22,8 @@ from torchwheel.preflight.this_machine import ask_together, find_libraries, find
 from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.progress.build_record import Build, BuildRecord, TimedStep, write_build_record
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, toolkit_at
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.toolkit.read_toolkit import toolkit_at
 
 HOST_CONFIG = """\
 #if defined(__GNUC__)

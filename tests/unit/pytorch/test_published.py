@@ -143,7 +143,7 @@ def test_every_architecture_is_known_and_compiled_by_the_toolkit_of_its_label() 
         assert toolkit is not None, build.cuda
         for architecture in build.code.architectures:
             assert known_architectures().get(architecture) is not None, build
-            assert toolkit.can_compile(architecture), (build.torch, build.label, architecture)
+            assert architecture in toolkit.architectures, (build.torch, build.label, architecture)
 
 
 def test_only_cuda_builds_have_device_code() -> None:

@@ -12,9 +12,8 @@ from torchwheel.host.machine import described_host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit, toolkit_at
 from torchwheel.toolkit.discover import discover_toolkits, find_candidates, nvcc_version
-from torchwheel.toolkit.read_toolkit import toolkit_at
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
 

@@ -14,6 +14,7 @@ from shipped_data import violations
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import host_compiler
 from torchwheel.toolkit.cuda_releases import read_toolkits
+from torchwheel.toolkit.cuda_toolkit import assumed_toolkit
 from torchwheel.toolkit.host_compiler import (
     HostCompilerLimits,
     header_conflict,
@@ -21,7 +22,6 @@ from torchwheel.toolkit.host_compiler import (
     nvcc_limit,
     refusing_library,
 )
-from torchwheel.toolkit.read_toolkit import assumed_toolkit
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from toolkit.trees import conda_installation, linux_installation
 from torchwheel.host.this import odd_characters
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.toolkit.linked_toolkit import linked_toolkit, make_linked_toolkit
-from torchwheel.toolkit.read_toolkit import assumed_toolkit, toolkit_at
+from torchwheel.toolkit.assemble import linked_toolkit, make_linked_toolkit
+from torchwheel.toolkit.cuda_toolkit import assumed_toolkit, toolkit_at
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or platform.machine() != "x86_64", reason="conda's folders on Linux and x86-64"

@@ -17,19 +17,10 @@ import torchwheel.toolkit
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import read_toml
-from torchwheel.toolkit import pypi
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
-from torchwheel.toolkit.pypi import (
-    assemble_toolkit,
-    compiler_packages,
-    installed_packages,
-    is_assembled,
-    needed_packages,
-    nvcc_releases,
-    packaged_toolkit,
-    requirements_for,
-)
-from torchwheel.toolkit.read_toolkit import toolkit_at
+from torchwheel.toolkit import assemble
+from torchwheel.toolkit.assemble import assemble_toolkit, is_assembled
+from torchwheel.toolkit.cuda_toolkit import toolkit_at
+from torchwheel.toolkit.pypi import PackagedToolkit, compiler_packages, installed_packages, needed_packages, nvcc_releases, packaged_toolkit, requirements_for
 from torchwheel.versions import read_range
 
 # --- what PyPI has
@@ -240,7 +231,7 @@ def test_files_are_hard_links_and_copies_where_these_cannot_be(
     def refuse(*_: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
-    monkeypatch.setattr(pypi.os, "link", refuse)
+    monkeypatch.setattr(assemble.os, "link", refuse)
     copied = Path(assemble_toolkit(packages, tmp_path / "elsewhere").root, "bin", "nvcc")
     assert not copied.samefile(nvcc)
     assert copied.read_text(encoding="utf-8") == "compiler"

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.site_packages import install, site_packages
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.toolkit.assemble import assemble_toolkit
 from torchwheel.wheel.archive import render_record, row_for
 
 NVCC = "nvidia/cu13/bin/nvcc"

@@ -13,10 +13,10 @@ from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.machine import described_host
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings import Layer, load_settings
-from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.needs import ExtensionNeeds
-from torchwheel.toolkit.pypi import packaged_toolkit, requirements_for
+from torchwheel.toolkit.pypi import PackagedToolkit, packaged_toolkit, requirements_for
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 
 NO_OVERLAYS = Path(__file__).parent / "no-user-overlays"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchwheel.hardware.arch import HowItRuns
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import Library, TorchVersion
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind

@@ -25,7 +25,7 @@ from torchwheel.progress.build_record import Build
 from torchwheel.reporting.errors import TorchwheelError, announce
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.files import write_if_changed
-from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.toolkit.assemble import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
 _LOG = "build.log"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchwheel.hardware.runs_on import judge_code
+from torchwheel.hardware.arch import judge_code
 from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
@@ -215,7 +215,7 @@ def compiles_for_targets(context: Context) -> Answer:
     for gpu in context.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not judge_code(code.targets, own).how.runs
-        if idle and not release.can_compile(own):
+        if idle and own not in release.architectures:
             values = {
                 "version": release.version,
                 "gpu": gpu.title,

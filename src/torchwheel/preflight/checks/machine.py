@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import PureWindowsPath
 
+from torchwheel.hardware.arch import HowItRuns, Verdict, judge_code
+from torchwheel.hardware.architecture import is_tegra
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, judge_code
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.host.programs import printed_nothing
 from torchwheel.preflight.effort import disk_estimate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from torchwheel.hardware.arch import HowItRuns, judge_code
 from torchwheel.hardware.architecture import TURING, Architecture
-from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.facts import HostFacts, is_l4t
