@@ -31,8 +31,12 @@ def run(parsed: argparse.Namespace) -> int:
         return 0
     if parsed.name not in found:
         meant, schemas = find_nearest(parsed.name, found), ", ".join(found)
-        key = "unknown-schema/near" if meant else "unknown-schema"
-        raise refusal(key, name=parsed.name, meant=meant, schemas=schemas)
+        raise refusal(
+            "unknown-schema/near" if meant else "unknown-schema",
+            name=parsed.name,
+            meant=meant,
+            schemas=schemas,
+        )
     print(found[parsed.name].read_text(encoding="utf-8"), end="")
     return 0
 

@@ -78,8 +78,9 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]])
         name = Path(named).name
         found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
     if not found:
-        key = "no-such-build" if named is None else "no-such-build/name"
-        raise refusal(key, origin=named or "", name=named)
+        raise refusal(
+            "no-such-build" if named is None else "no-such-build/name", origin=named or "", name=named
+        )
     return found[0]
 
 

@@ -15,7 +15,7 @@ https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import cast
@@ -28,7 +28,14 @@ from torchwheel.hardware.architecture import (
     known_architectures,
 )
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal, stop_on
+from torchwheel.reporting.errors import (
+    Problem,
+    TorchwheelError,
+    collect_problems,
+    find_nearest,
+    refusal,
+    stop_on,
+)
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(
@@ -75,22 +82,20 @@ class CodeTarget:
 
 @dataclass(frozen=True)
 class ArchitectureList:
-    """What to compile for: at least one architecture, sorted, each once.
-
-    ``str()`` is for messages and for parsing back; unlike `for_torch` it can express every list.
-    """
+    """What to compile for: at least one architecture, sorted, each once; ``str()`` of it is parsed back."""
 
     targets: tuple[CodeTarget, ...]
 
     @classmethod
     def of(cls, targets: Iterable[CodeTarget]) -> ArchitectureList:
-        """Create the list of these targets; those for one architecture are merged."""
-        sass: dict[Architecture, bool] = {}
-        ptx: dict[Architecture, bool] = {}
-        for target in targets:
-            sass[target.architecture] = sass.get(target.architecture, False) or target.sass
-            ptx[target.architecture] = ptx.get(target.architecture, False) or target.ptx
-        return cls(tuple(CodeTarget(arch, sass[arch], ptx[arch]) for arch in sorted(sass)))
+        """The list of these targets; those for one architecture are merged."""
+        merged: dict[Architecture, CodeTarget] = {}
+        for one in targets:
+            known = merged.setdefault(one.architecture, one)
+            merged[one.architecture] = CodeTarget(
+                one.architecture, known.sass or one.sass, known.ptx or one.ptx
+            )
+        return cls(tuple(sorted(merged.values())))
 
     @classmethod
     def union(cls, lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
@@ -103,7 +108,7 @@ class ArchitectureList:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The parts of a local version label, SASS first, then PTX, each by number: ``("sm90", "ptx90")``."""
+        """The parts of a local version label, by number: ``("sm90", "ptx90")``."""
         sass = tuple(target.architecture.label for target in self.targets if target.sass)
         return sass + tuple(target.architecture.ptx_label for target in self.targets if target.ptx)
 
@@ -116,10 +121,7 @@ class ArchitectureList:
         )
 
     def for_torch(self) -> str:
-        """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``.
-
-        Without commas, which PyTorch does not accept. PyTorch 2.14 accepts the suffix ``f``, 2.6 does not.
-        """
+        """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``, without commas."""
         stop_on(
             Problem.of("ptx-without-sass", dotted=target.architecture.dotted, item=target.text)
             for target in self.targets
@@ -129,12 +131,9 @@ class ArchitectureList:
 
     def for_nvcc(self) -> tuple[str, ...]:
         return tuple(
-            f"-gencode=arch={target.architecture.compute},code={code}"
-            for target in self.targets
-            for code, wanted in (
-                (target.architecture.sm, target.sass),
-                (target.architecture.compute, target.ptx),
-            )
+            f"-gencode=arch={one.architecture.compute},code={code}"
+            for one in self.targets
+            for code, wanted in ((one.architecture.sm, one.sass), (one.architecture.compute, one.ptx))
             if wanted
         )
 
@@ -143,27 +142,17 @@ class ArchitectureList:
 
 
 def parse_architectures(text: str | Iterable[str], origin: str = "") -> ArchitectureList:
-    """Read a list of architectures.
-
-    Args:
-        text: items separated by commas, semicolons or white space, or several such strings.
-    """
+    """Read a list of items separated by commas, semicolons or white space, or several such strings."""
     texts = (text,) if isinstance(text, str) else tuple(text)
     items = dict.fromkeys(item for part in texts for item in _SEPARATORS.split(part) if item)
     if len(items) > _MOST_ITEMS:
         raise refusal("unknown-architecture/too-many", origin=origin, count=len(items))
+    problems = [] if items else [Problem.of("no-architecture", origin=origin)]
     targets: list[CodeTarget] = []
-    problems: list[Problem] = []
     for item in items:
-        read = _read_item(item, origin)
-        if isinstance(read, Problem):
-            problems.append(read)
-        else:
-            targets.extend(read)
-    if not items:
-        problems.append(Problem.of("no-architecture", origin=origin))
-    problems += _find_collisions(targets, origin)
-    stop_on(problems)
+        with collect_problems(problems):
+            targets += _read_item(item, origin)
+    stop_on([*problems, *_find_collisions(targets, origin)])
     return ArchitectureList.of(targets)
 
 
@@ -175,71 +164,63 @@ def capabilities_in(text: str) -> tuple[Architecture, ...]:
         return ()
 
 
-def _find_collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
+def _find_collisions(targets: Iterable[CodeTarget], origin: str) -> Iterator[Problem]:
     # nvcc would make the same machine code twice, and stops.
     machine_code = {target.architecture for target in targets if target.sass}
-    return [
-        Problem.of(
-            "colliding-architectures",
-            origin=origin,
-            family=family.dotted,
-            capability=family.capability.dotted,
-            compute=family.capability.compute,
-        )
-        for family in sorted(machine_code)
-        if family.suffix == "f" and family.capability in machine_code
-    ]
+    for family in sorted(machine_code):
+        own = family.capability
+        if family.suffix == "f" and own in machine_code:
+            yield Problem.of(
+                "colliding-architectures",
+                origin=origin,
+                family=family.dotted,
+                capability=own.dotted,
+                compute=own.compute,
+            )
 
 
-def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
+def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...]:
     match = _ITEM.fullmatch(item)
     if match is None:
         return _read_name(item, origin)
-    architecture = Architecture(
-        int(match["major"]), int(match["minor"]), cast(Suffix, (match["suffix"] or "").lower())
-    )
+    suffix = cast(Suffix, (match["suffix"] or "").lower())
+    architecture = Architecture(int(match["major"]), int(match["minor"]), suffix)
     known = known_architectures().get(architecture)
     if known is None and not _may_come(architecture):
-        return _unknown_number(item, architecture, dotted=match["dot"] is not None, origin=origin)
-    if known is not None and architecture.suffix not in ("", *known.suffixes):
-        return _no_such_form(item, architecture, known, origin)
+        raise _unknown_number(item, architecture, dotted=match["dot"] is not None, origin=origin)
+    if known is not None and suffix not in ("", *known.suffixes):
+        raise _no_such_form(item, architecture, known, origin)
     prefix = (match["prefix"] or "").lower().rstrip("_")
     code = _CODE.get((prefix, (match["form"] or "").lower()))
     if code is None:
-        return Problem.of(
-            "contradictory-architecture",
-            origin=origin,
-            item=item,
-            dotted=architecture.dotted,
-            compute=architecture.compute,
-        )
+        dotted, compute = architecture.dotted, architecture.compute
+        raise refusal("contradictory-architecture", origin=origin, item=item, dotted=dotted, compute=compute)
     return (CodeTarget(architecture, *code),)
 
 
 def _may_come(architecture: Architecture) -> bool:
-    """Whether it belongs to a future generation, so that only the toolkit can tell whether it exists."""
     newest = max(entry.capability for entry in known_architectures())
     return newest.major < architecture.major <= newest.major + _GENERATIONS_TO_COME
 
 
-def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
+def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...]:
+    names = known_architectures().names
     name = item.lower()
-    members = known_architectures().names.get(name)
-    ptx = members is None and name.endswith("+ptx")
-    if ptx:
-        members = known_architectures().names.get(name.removesuffix("+ptx"))
+    members, ptx = names.get(name), False
+    if members is None and name.endswith("+ptx"):
+        members, ptx = names.get(name.removesuffix("+ptx")), True
     if members is None:
-        return Problem.of("unknown-architecture", origin=origin, item=item, advice=_remedy_for_name(item))
+        raise refusal("unknown-architecture", origin=origin, item=item, advice=_remedy_for_name(item))
     return tuple(CodeTarget(member, sass=True, ptx=ptx and member == members[-1]) for member in members)
 
 
-def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, origin: str) -> Problem:
+def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, origin: str) -> TorchwheelError:
     known = known_architectures()
     # Without a dot, "12" may be a major revision; use the reading that is nearer to a known architecture.
     readings = (architecture,) if dotted else (architecture, Architecture(architecture.number, 0))
     nearest = known.nearest(*readings).capability
     newest = max(entry.capability for entry in known)
-    return Problem.of(
+    return refusal(
         "unknown-architecture/number" if architecture <= newest else "unknown-architecture/too-new",
         origin=origin,
         item=item,
@@ -249,9 +230,11 @@ def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, orig
     )
 
 
-def _no_such_form(item: str, architecture: Architecture, known: KnownArchitecture, origin: str) -> Problem:
+def _no_such_form(
+    item: str, architecture: Architecture, known: KnownArchitecture, origin: str
+) -> TorchwheelError:
     with_suffix = [k.capability.dotted for k in known_architectures() if architecture.suffix in k.suffixes]
-    return Problem.of(
+    return refusal(
         "unknown-architecture/form",
         origin=origin,
         architecture=architecture.dotted,
@@ -267,17 +250,14 @@ def _remedy_for_name(item: str) -> str:
     name = item.lower()
     if name in known.refused:
         return known.refused[name]
-    major = _MAJOR_ALONE.fullmatch(name)
-    if major is not None:
+    if major := _MAJOR_ALONE.fullmatch(name):
         return f"did you mean {known.nearest(Architecture(int(major[1]), 0)).capability.dotted!r}?"
-    gpu = read_gpus().find(item)
-    if gpu is not None:
+    if gpu := read_gpus().find(item):
         dotted = gpu.compute_capability.dotted
         return f"{gpu.title} is a GPU: use -C target={gpu.name}, or its architecture {dotted!r}"
     if answer := read_gpus().refusal(item):
         return answer
-    meant = find_nearest(name.removesuffix("+ptx"), known.names)
-    if meant is not None:
+    if meant := find_nearest(name.removesuffix("+ptx"), known.names):
         return f"did you mean {meant!r}?"
     return f"write a number such as '12.0', or one of {', '.join(known.names)}"
 

@@ -19,9 +19,7 @@ _DOTTED = re.compile(r"(\d+)\.(\d)([af]?)")
 
 @dataclass(frozen=True, order=True)
 class Architecture:
-    """A CUDA architecture, ordered by capability and then by suffix.
-
-    A GPU's compute capability is an architecture without a suffix.
+    """A CUDA architecture; a GPU's compute capability is one without a suffix.
 
     Attributes:
         suffix: ``a`` for code with architecture-specific features, which runs on that capability alone;
@@ -34,24 +32,14 @@ class Architecture:
 
     @classmethod
     def from_dotted(cls, text: str) -> Architecture | None:
-        """Parse an architecture with a dot (``12.0``, ``9.0a``); None if ``text`` has another form.
-
-        Only the form is checked, not whether such hardware exists.
-        """
+        """Parse an architecture with a dot (``12.0``, ``9.0a``), existing or not; None if ``text`` has another form."""
         match = _DOTTED.fullmatch(text)
-        if match is None:
-            return None
-        return cls(int(match[1]), int(match[2]), cast(Suffix, match[3]))
+        return cls(int(match[1]), int(match[2]), cast(Suffix, match[3])) if match else None
 
     @classmethod
     def of(cls, text: str) -> Architecture:
-        """Parse an architecture with a dot.
-
-        Raises:
-            ValueError: ``text`` has another form.
-        """
-        architecture = cls.from_dotted(text)
-        if architecture is None:
+        """Parse an architecture with a dot, or raise ValueError."""
+        if (architecture := cls.from_dotted(text)) is None:
             raise ValueError(f"{text!r} is no CUDA architecture")
         return architecture
 
@@ -96,12 +84,6 @@ TURING = Architecture(7, 5)
 
 @dataclass(frozen=True)
 class KnownArchitecture:
-    """A known compute capability.
-
-    Attributes:
-        tegra: whether it is the integrated GPU of Tegra and Jetson.
-    """
-
     capability: Architecture
     family: str
     suffixes: tuple[str, ...]
@@ -115,10 +97,9 @@ class KnownArchitecture:
 
 @dataclass(frozen=True)
 class KnownArchitectures:
-    """Every known architecture, in order, and the names of groups.
+    """Every known architecture, in order, and the names of groups, such as ``ampere`` or ``ampere+tegra``.
 
     Attributes:
-        names: lower-case name, ``ampere`` or ``ampere+tegra``, to its capabilities, in order.
         refused: lower-case words that other tools accept instead of a list, with what to write instead.
     """
 

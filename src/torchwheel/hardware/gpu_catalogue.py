@@ -49,9 +49,7 @@ class KnownGpu:
 
     Attributes:
         aliases: other names; every spelling of the first two is accepted anyway.
-        compute_capability: what its code must be compiled for.
-        memory_gib: memory in GiB; None if unknown or if one name covers several sizes.
-        platforms: platform tags of the machines it is used in, such as ``linux_x86_64``.
+        memory_gib: None if unknown or if one name covers several sizes.
     """
 
     name: str
@@ -74,12 +72,7 @@ class KnownGpu:
 
 @dataclass(frozen=True)
 class Spelling:
-    """Words to ignore in a GPU's name, in lower case.
-
-    Attributes:
-        fillers: words to drop anywhere, even inside another: ``geforce``, ``generation``.
-        variants: whole words that distinguish products with one GPU: ``laptop``.
-    """
+    """Words to ignore in a GPU's name: fillers even inside another (``geforce``), variants if whole (``laptop``)."""
 
     fillers: tuple[str, ...]
     variants: frozenset[str]
@@ -121,10 +114,9 @@ class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
     Attributes:
-        by_words: the same, whatever the order of words.
+        by_words: as by_key, whatever the order of words.
         ambiguous: key of a spelling that several products share, to their canonical names.
         foreign: the advice for GPUs that CUDA does not support, by a pattern of their names' lower-case words.
-        chips: compute capability by the name of a chip, ``ga102``.
     """
 
     by_name: Mapping[str, KnownGpu]
@@ -160,10 +152,7 @@ class GpuCatalogue:
         return tuple(self.by_name[known] for known in names)
 
     def nearest(self, name: str) -> KnownGpu | None:
-        """The GPU that is meant by a name that holds more than its own, or a mistake.
-
-        None if several may be meant that need different code: a suggestion must not change the architecture.
-        """
+        """The GPU that is meant by a name that holds more than its own, or a mistake; None if the code may differ."""
         key = self.spelling.key(name)
         if len(key) > _LONGEST:
             return None
@@ -183,8 +172,7 @@ class GpuCatalogue:
         return _agreed([self.by_key[one] for one in get_close_matches(key, self.by_key, cutoff=_CUTOFF)])
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
-        gpu = self.find(name)
-        if gpu is not None:
+        if gpu := self.find(name):
             return gpu
         if candidates := self.find_candidates(name):
             listed = ", ".join(gpu.described for gpu in candidates)
@@ -192,13 +180,9 @@ class GpuCatalogue:
             raise refusal("ambiguous-gpu", origin=origin, name=name, count=count, candidates=listed)
         if answer := self.refusal(name):
             raise refusal("unknown-gpu/foreign", origin=origin, name=name, answer=answer)
-        meant = self.nearest(name)
-        raise refusal(
-            "unknown-gpu/near" if meant else "unknown-gpu",
-            origin=origin,
-            name=name,
-            meant=meant.suggestion if meant else "",
-        )
+        if meant := self.nearest(name):
+            raise refusal("unknown-gpu/near", origin=origin, name=name, meant=meant.suggestion)
+        raise refusal("unknown-gpu", origin=origin, name=name)
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
@@ -253,14 +237,11 @@ def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
 
 _UNKNOWN_FIELD = "is not a valid field to query"
 """nvidia-smi's message about a field that it does not have."""
-
 _NO_DEVICES = "No devices were found"
 _SHOWN = 300
 """Characters of its error message to quote: two sentences name the driver and the fix."""
-
 _MOST_GPUS = 64
 """Lines of its output that are read; no machine has so many GPUs."""
-
 _TIMEOUT_SECONDS = 20.0
 """Without persistence mode the driver is loaded first, which takes seconds for each GPU."""
 
@@ -274,10 +255,10 @@ class NamedGpu:
 
 
 def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECONDS) -> tuple[NamedGpu, ...]:
-    """The GPUs of this machine in the driver's order.
+    """The GPUs of this machine in the driver's order; none without nvidia-smi on ``PATH``.
 
-    Empty without nvidia-smi on the ``PATH`` of ``environment``. If the driver does not report the compute capability,
-    because it is old or a Jetson's, the GPU is looked up in the catalogue by name, and left out if it is not there.
+    If the driver does not report the compute capability, because it is old or a Jetson's, the GPU is looked up in the
+    catalogue by name, and left out if it is not there.
 
     Raises:
         NoAnswer: nvidia-smi takes longer than ``seconds``, or fails.
@@ -287,18 +268,16 @@ def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECOND
     if program is None:
         return ()
     for fields in ("name,compute_cap", "name"):
-        answer = ask_program(
-            [program, f"--query-gpu={fields}", "--format=csv,noheader"], environment, seconds
-        )
-        if _UNKNOWN_FIELD not in answer.stdout + answer.stderr:
+        query = [program, f"--query-gpu={fields}", "--format=csv,noheader"]
+        answer = ask_program(query, environment, seconds)
+        said = answer.stdout + answer.stderr
+        if _UNKNOWN_FIELD not in said:
             break
-    said = answer.stdout + answer.stderr
     if answer.returncode != 0 and _NO_DEVICES not in said:
-        raise NoAnswer(
-            f'nvidia-smi ended with status {answer.returncode}: "{" ".join(said.split())[:_SHOWN]}"'
-        )
-    found = (_parse_row(row.strip()) for row in answer.stdout.splitlines()[:_MOST_GPUS])
-    return tuple(gpu for gpu in found if gpu is not None)
+        quoted = " ".join(said.split())[:_SHOWN]
+        raise NoAnswer(f'nvidia-smi ended with status {answer.returncode}: "{quoted}"')
+    rows = answer.stdout.splitlines()[:_MOST_GPUS]
+    return tuple(filter(None, (_parse_row(row.strip()) for row in rows)))
 
 
 def _parse_row(row: str) -> NamedGpu | None:

@@ -21,9 +21,8 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
-from torchwheel.hardware.arch import ArchitectureList, HowItRuns, Verdict, judge_code, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, judge_code, parse_architectures
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.hardware.arch import judge_code
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.manifest import find_misfit

@@ -21,8 +21,8 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.arch import Verdict, judge_code
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items

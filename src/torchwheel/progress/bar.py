@@ -77,9 +77,7 @@ class Bar:
         head = Table.grid(padding=(0, 2, 0, 0))
         cells: list[RenderableType] = [Text(count, "bold")]
         if room >= _LEAST_BAR:
-            cells.append(
-                ProgressBar(total=record.total, completed=record.finished, width=min(room, _MOST_BAR))
-            )
+            cells.append(ProgressBar(record.total, record.finished, min(room, _MOST_BAR)))
         head.add_row(*cells, Text(", ".join(parts), no_wrap=True, overflow="ellipsis"))
         yield head
         running = sorted(record.running, key=lambda one: one.start)

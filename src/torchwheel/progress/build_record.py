@@ -38,15 +38,7 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class TimedStep:
-    """A finished ninja step.
-
-    Attributes:
-        source: its source file, relative to the build's source or folder if it is in one of them; None if it
-            compiles nothing.
-        peak: peak memory of its processes together in bytes, when it was no cache hit; None if unknown or too short
-            to measure.
-        cost: its seconds when it was no cache hit; None if never measured.
-    """
+    """A finished ninja step; peak (bytes) and cost (seconds) are of its last run that was no cache hit, if known."""
 
     output: str
     source: str | None
@@ -81,11 +73,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Build:
-    """The identity of a build.
-
-    Attributes:
-        of_extensions: whether it builds a project's extensions: few files, without an estimate of the time.
-    """
+    """The identity of a build; of extensions it has few files, and no estimate of the time."""
 
     name: str
     tree: str
@@ -136,14 +124,12 @@ class BuildRecord:
 
     @property
     def facts(self) -> Iterator[str]:
-        is_known = self.left is not None and not (self.guess and self.build.of_extensions)
-        if self.left is not None and is_known and self.state == "running" and self.finished < self.total:
-            left = (
-                f"{format_estimate(self.left)} left, a guess"
-                if self.guess
-                else f"{format_duration(self.left, coarse=True)} left"
-            )
-            yield f"about {left}"
+        is_told = self.state == "running" and self.finished < self.total
+        if self.left is not None and is_told and not (self.guess and self.build.of_extensions):
+            if self.guess:
+                yield f"about {format_estimate(self.left)} left, a guess"
+            else:
+                yield f"about {format_duration(self.left, coarse=True)} left"
         if self.memory:
             yield f"{file_size(self.memory)} of memory"
         if used := self.cache_use:
@@ -160,13 +146,9 @@ class BuildRecord:
 
     def describe_progress(self, now: float) -> str:
         """Describe the progress in one line, with the steps that run for long; for extensions, with all that run."""
+        steps = f"{self.finished:,} of {self.total:,} steps ({self.percent} %)"
         # Ninja prints the number of steps when the first one ends.
-        steps = (
-            f"{self.finished:,} of {self.total:,} steps ({self.percent} %)"
-            if self.total
-            else "the first steps"
-        )
-        text = ", ".join([steps, *self.facts])
+        text = ", ".join([steps if self.total else "the first steps", *self.facts])
         oldest = sorted(self.running, key=lambda one: one.start)
         if self.build.of_extensions:
             named = oldest[:_MOST_NAMED]
@@ -208,11 +190,8 @@ def read_build_record(path: Path) -> BuildRecord | None:
 
 
 def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
-    """Yield the records in a cache folder with their paths, the latest first.
-
-    Raises:
-        PermissionError: the folder may not be read; from Python 3.13 on glob() finds nothing there.
-    """
+    """Yield the records in a cache folder with their paths, the latest first."""
+    # From Python 3.13 on glob() finds nothing in a folder that may not be read.
     if is_closed(cache):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]

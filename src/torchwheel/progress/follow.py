@@ -1,8 +1,4 @@
-"""Follow a running build: record it from ninja's log, its counts and the running processes, and display it.
-
-On a terminal a bar stays below the output; elsewhere a line is printed from time to time. Ninja prints the output of a
-step at once, so a line before one of ninja's own, or after a pause, never splits a compiler's errors.
-"""
+"""Follow a running build: record it from ninja's log, its counts and the running processes, and display it."""
 
 from __future__ import annotations
 
@@ -66,7 +62,6 @@ class Graph:
 
     @classmethod
     def of(cls, build: Build, environment: Mapping[str, str]) -> Graph:
-        """Read the graph of a build's folder; empty if ninja cannot."""
         ninja = find_ninja(environment)
         with suppress(NotReadable):
             if ninja:
@@ -74,7 +69,7 @@ class Graph:
         return cls()
 
     def find_output(self, words: Sequence[str]) -> str | None:
-        """Find the output of a process's step: a shell with the step's command, or the command itself."""
+        """Find a process's step: a shell with the step's command, or the command itself."""
         if len(words) == 3 and words[1] == "-c":
             return self._by_command.get(hash(words[2]))
         said = next((word for before, word in pairwise(words) if before == "-o"), None)
@@ -82,7 +77,6 @@ class Graph:
 
 
 def _relative_to_any(path: str, folders: Sequence[str]) -> str:
-    """Make a path relative to the first folder that contains it; unchanged if none does."""
     file = PurePath(path)
     folder = next((one for one in folders if file.is_relative_to(one)), None)
     return (file.relative_to(folder) if folder is not None else file).as_posix()
@@ -144,7 +138,6 @@ class Follower:
                     self._write_record()
 
     def finish(self, state: str) -> None:
-        """Write the final record of a build that ended with ``state``."""
         left = None if state == "done" else self.record.left
         self.record = replace(self.record, state=state, left=left, running=(), memory=None)
         self._write_record()
@@ -160,23 +153,20 @@ class Follower:
             shown.show_line(f"torchwheel: what follows is not recorded: {said}\n".encode())
 
     def _watch_session(self, leader: int, over: threading.Event, shown: Screen) -> None:
-        with self._report_failures(shown):
-            self._record_session(leader, over, shown)
-
-    def _record_session(self, leader: int, over: threading.Event, shown: Screen) -> None:
         rest, due = 0.0, 0.0
-        while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
-            # Processor time, because a busy machine alone is no reason to look less often.
-            began = time.thread_time()
-            processes = session_processes(leader)
-            rest = _LEAST_REST * (time.thread_time() - began)
-            self._look_at_processes(processes)
-            shown.show_progress(self.record)
-            if time.monotonic() >= due:
+        with self._report_failures(shown):
+            while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
+                # Processor time, because a busy machine alone is no reason to look less often.
                 began = time.thread_time()
-                self._write_record()
-                cost = _LEAST_REST * (time.thread_time() - began)
-                due = time.monotonic() + max(_SECONDS_BETWEEN_WRITES, cost)
+                processes = session_processes(leader)
+                rest = _LEAST_REST * (time.thread_time() - began)
+                self._look_at_processes(processes)
+                shown.show_progress(self.record)
+                if time.monotonic() >= due:
+                    began = time.thread_time()
+                    self._write_record()
+                    cost = _LEAST_REST * (time.thread_time() - began)
+                    due = time.monotonic() + max(_SECONDS_BETWEEN_WRITES, cost)
 
     def _look_at_processes(self, processes: Sequence[Process]) -> None:
         now, (finished, total) = time.time(), self._counts
@@ -199,16 +189,8 @@ class Follower:
             self._answers = self._read_cache_answers()
             self._record_all()
         memory = sum(process.memory for process in processes) if processes else None
-        steps = tuple(self._steps.values())
-        self.record = replace(
-            self.record,
-            updated=now,
-            finished=finished,
-            total=total,
-            memory=memory,
-            running=running,
-            steps=steps,
-        )
+        record = replace(self.record, updated=now, finished=finished, total=total, memory=memory)
+        self.record = replace(record, running=running, steps=tuple(self._steps.values()))
         left, guess = self._estimate.estimate_left(self.record, now)
         self.record = replace(self.record, left=left, guess=guess)
 
@@ -242,7 +224,8 @@ class Follower:
         return []
 
     def _record_step(self, ended: Ended, start: float) -> None:
-        output, seconds = self._output_of(ended), (ended.end - ended.start) / 1e3
+        named = (name for name in ended.outputs if name in self._graph.sources)
+        output, seconds = next(named, ended.outputs[0]), (ended.end - ended.start) / 1e3
         # A process seen only once or twice may not have reached its peak.
         peak = self._peaks.get(output) if seconds >= _SECONDS_TO_BE_SEEN else None
         source = self._graph.sources.get(output)
@@ -252,12 +235,8 @@ class Follower:
             # Its time without the cache is known only from an earlier build.
             before = self._earlier.get(output)
             peak, cost = (before.peak, before.cost) if before else (None, None)
-        self._steps[output] = TimedStep(
-            output, source, round(start, 3), round(start + seconds, 3), peak, hit, cost
-        )
-
-    def _output_of(self, ended: Ended) -> str:
-        return next((name for name in ended.outputs if name in self._graph.sources), ended.outputs[0])
+        began, end = round(start, 3), round(start + seconds, 3)
+        self._steps[output] = TimedStep(output, source, began, end, peak, hit, cost)
 
     def _find_running(
         self, ninjas: Sequence[Process], processes: Sequence[Process], now: float
@@ -314,11 +293,9 @@ _SECONDS_OF_PAUSE = 5.0
 class Screen(Protocol):
     """Shows output and progress, which may come at once from two threads."""
 
-    def show_line(self, line: bytes) -> None:
-        """Show a line of the command's output."""
+    def show_line(self, line: bytes) -> None: ...
 
-    def show_progress(self, record: BuildRecord) -> None:
-        """Show the build's progress."""
+    def show_progress(self, record: BuildRecord) -> None: ...
 
 
 def open_screen() -> AbstractContextManager[Screen]:
@@ -341,7 +318,11 @@ class _Nothing:
 
 
 class _Lines:
-    """Shows all output as it comes, and a line of torchwheel's from time to time."""
+    """Shows all output as it comes, and a line of torchwheel's from time to time.
+
+    Ninja prints the output of a step at once, so a line before one of ninja's own, or after a pause, never splits a
+    compiler's errors.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

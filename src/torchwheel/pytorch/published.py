@@ -10,9 +10,8 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.hardware.arch import ArchitectureList, HowItRuns, Verdict, judge_code, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, Verdict, judge_code, parse_architectures
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.arch import Verdict, judge_code
 from torchwheel.host.machine import Host
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.system.toml import shipped_toml
@@ -32,7 +31,7 @@ class PublishedBuild:
     Attributes:
         label: the local version label of its wheels and the name of PyTorch's index, ``cu130`` or ``cpu``.
         on_pypi: whether it is the build on PyPI, where it has no label.
-        parts: optional parts of torch with less device code, with that code: libraries that are loaded on use.
+        parts: libraries that are loaded on use and have less device code, with that code.
     """
 
     torch: str
@@ -45,30 +44,27 @@ class PublishedBuild:
 
     @property
     def cuda(self) -> str | None:
-        """The CUDA version, ``13.0`` of ``cu130``; None for ``cpu``."""
-        # The minor version of CUDA has one digit, the major version may have two.
+        # The minor version of CUDA has one digit, the major version may have two: cu130.
         digits = self.label.removeprefix("cu")
         return None if self.label == "cpu" else f"{digits[:-1]}.{digits[-1]}"
 
     @property
     def pip_arguments(self) -> tuple[str, ...]:
-        """pip's arguments to install it: the requirement, and the index if that is PyTorch's own."""
         index = () if self.on_pypi else ("--index-url", f"{shipped_toml(_FILE)['index']['url']}/{self.label}")
         return (f"torch=={self.torch}", *index)
 
     @property
     def command(self) -> str:
-        """The command that installs it, for any shell: no word needs quotes."""
+        # No word needs quotes in any shell.
         return " ".join(("pip", "install", *self.pip_arguments))
 
 
 def published_builds(
     release: PytorchRelease, platform_tag: str, python_tag: str | None = None
 ) -> tuple[PublishedBuild, ...]:
-    """The official builds of a release for a platform (``linux_x86_64``) and a Python (``cp312``, ``cp314t``).
+    """The official builds of a release for a platform (``linux_x86_64``) and a Python (``cp314t``; None for any).
 
-    PyPI's build comes first, then the others by CUDA version, newest first, then ``cpu``. Without ``python_tag``, for
-    any Python.
+    PyPI's build comes first, then the others by CUDA version, newest first, then ``cpu``.
     """
     builds = _read_published().get((release.version, platform_tag), ())
     return tuple(build for build in builds if python_tag is None or python_tag in build.python)
@@ -80,15 +76,13 @@ def index_is_known(release: PytorchRelease) -> bool:
 
 
 @cache
-def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
-    """The oldest glibc for the official wheels of a release; None if they need none."""
-    minimums: Mapping[tuple[str, str], str] = _by_release(shipped_toml(_FILE)["glibc"]["wheels"], "minimum")
-    return minimums.get((release.version, platform_tag))
+def _published_glibc() -> Mapping[tuple[str, str], str]:
+    return _by_release(shipped_toml(_FILE)["glibc"]["wheels"], "minimum")
 
 
 def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
     """Whether pip accepts the official wheels on a machine: their tag requires a glibc. None if that is not known."""
-    needed = published_glibc(release, host.platform_tag)
+    needed = _published_glibc().get((release.version, host.platform_tag))
     if needed is None or host.musl:
         return needed is None
     return None if host.glibc is None else at_least(host.glibc, needed)
@@ -108,7 +102,6 @@ def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, 
 
 @cache
 def _read_published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
-    """Read the builds by release and platform, in the order to offer them."""
     data = shipped_toml(_FILE)
     pythons = _by_release(data["python"]["wheels"], "tags")
     on_pypi = _by_release(data["pypi"]["wheels"], "label")
@@ -130,11 +123,7 @@ def _read_published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
 
 
 def optional_part(library: str) -> str | None:
-    """The feature of torch that an optional library provides, which is loaded only on use; None for other libraries.
-
-    Args:
-        library: the library's path or file name, such as ``torch/lib/libtorch_cuda_linalg.so``.
-    """
+    """The feature of torch that a library (its path or name) provides, which is loaded only on use; None for others."""
     name = PurePosixPath(library).name.partition(".")[0].removeprefix("lib")
     return _purposes_of_libraries().get(_HASH.sub("", name))
 
@@ -145,12 +134,10 @@ def _purposes_of_libraries() -> Mapping[str, str]:
 
 
 def _by_release(rows: Iterable[Mapping[str, Any]], value: str) -> dict[tuple[str, str], Any]:
-    """The value of the row for each release and platform."""
     return {key: row[value] for row in rows for key in product(_releases_between(row), row["platforms"])}
 
 
 def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The releases from ``since`` to ``until`` of a row."""
     versions = read_releases().versions
     return versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
 
@@ -165,12 +152,10 @@ class RunningBuild:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """The sort key, the best first: all of torch before a part of it, then the way in which it runs."""
         return bool(self.without), self.verdict.how.rank if self.verdict else 0
 
     @property
     def sentence(self) -> str:
-        """Describe how it runs, and the parts that do not."""
         how = self.verdict.sentence if self.verdict else "it needs no GPU"
         return "; ".join([how, *(f"except {part}" for part in self.without)])
 
@@ -178,10 +163,10 @@ class RunningBuild:
 def published_builds_that_run(
     release: PytorchRelease, platform_tag: str, python_tag: str | None, gpu_capability: Architecture
 ) -> tuple[RunningBuild, ...]:
-    """The official builds of a release that run on a GPU, best first.
+    """The official builds of a release that run on a GPU, best first, whatever its driver.
 
     All of torch is better than a part of it, native machine code better than that for an earlier minor revision,
-    and that better than PTX; of equals PyPI's comes first, then the newest CUDA. The driver is not checked.
+    and that better than PTX; of equals PyPI's comes first, then the newest CUDA.
     """
     found = []
     for build in published_builds(release, platform_tag, python_tag):
@@ -190,5 +175,5 @@ def published_builds_that_run(
             parts = ((part, judge_code(code.targets, gpu_capability)) for part, code in build.parts)
             without = tuple(part for part, verdict in parts if not verdict.how.runs)
             found.append(RunningBuild(build, answer, without))
-    # The builds are ordered with PyPI's first, then by CUDA version; a stable sort keeps that among equals.
+    # Stable, so equals keep the order of the builds.
     return tuple(sorted(found, key=lambda running: running.rank))

@@ -19,17 +19,14 @@ _FOLDER = Path(__file__).parent
 
 COMPILERS = ("gcc", "clang", "msvc")
 """Compiler kinds, as in a host's description."""
-CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
+_CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
 """The variable that makes CMake 4 accept projects that require a CMake older than 3.5."""
-
-
 _CMAKE_WITHOUT_OLD = "4"
-"""The first CMake that refuses projects which require a CMake older than 3.5."""
+"""The first CMake that refuses them."""
+_MORE = ("instead", "unconditional", "labelled", "partial", "makes")
 
 
 class CudaSupport(Enum):
-    """The support of a CUDA toolkit by a release."""
-
     ACCEPTED = "accepted"
     """Between the tree's minimum and the newest that it was built with."""
     TOO_OLD = "too-old"
@@ -47,8 +44,7 @@ class CudaRange:
     """The CUDA toolkits to build a release with.
 
     Attributes:
-        before_turing: the one that PyTorch itself tests for GPUs before Turing where no official build is for these;
-            None elsewhere.
+        before_turing: the one that PyTorch itself tests for GPUs before Turing where no official build is for these.
     """
 
     minimum: str
@@ -64,12 +60,7 @@ class CudnnRange(NamedTuple):
 
 @dataclass(frozen=True)
 class CompilerNeed:
-    """The minimum version of a compiler for a release.
-
-    Attributes:
-        version: ``11.3``; for Visual C++ its compiler's, ``19.29`` for Visual Studio 2019 16.11.
-        cxx_standard: the C++ standard that requires it; None if the release itself states it.
-    """
+    """The minimum version of a compiler, and the C++ standard that requires it, unless the release itself states it."""
 
     version: str
     cxx_standard: int | None
@@ -83,10 +74,7 @@ class Compilers:
     stated: Mapping[str, str] = field(hash=False)
 
     def minimum_version(self, compiler: str) -> CompilerNeed | None:
-        """Return the minimum version of a compiler kind; None for an unknown kind.
-
-        It is the release's own minimum, unless the first compiler with its C++ standard is newer.
-        """
+        """The release's own minimum of a compiler kind, or the first compiler with its C++ standard if newer."""
         stated = self.stated.get(compiler)
         first = cxx_supports().get((self.cxx_standard, compiler))
         if first is not None and (stated is None or not at_least(stated, first)):
@@ -108,11 +96,9 @@ class PytorchRelease:
 
     @property
     def minor_version(self) -> str:
-        """``2.14`` of 2.14.1."""
         return major_minor(self.version)
 
     def cuda_accepts(self, version: str) -> CudaSupport:
-        """Return the support of a CUDA toolkit, ``12.9`` or ``12.9.86``, by this release."""
         version = major_minor(version)
         if not parse_numbers(version):
             return CudaSupport.UNKNOWN
@@ -135,12 +121,17 @@ class ReleaseCatalogue:
     by_version: Mapping[str, PytorchRelease]
 
     def release(self, version: str) -> PytorchRelease | None:
-        """Return the release that a version belongs to, or the nearest of its minor version; None if there is none.
+        """Return the nearest release of a version's minor version; None if there is none.
 
-        ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` is the last release of 2.14.
+        That is the last one not later than it, else the first: ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1, ``2.14``
+        is the last release of 2.14.
         """
-        nearest = _nearest_patch(version, self.by_version)
-        return None if nearest is None else self.by_version[nearest]
+        wanted = parse_numbers(version)
+        if len(wanted) < 2:
+            return None
+        same = [one for one in self if parse_numbers(one.version, 2) == wanted[:2]]
+        not_later = [one for one in same if len(wanted) == 2 or parse_numbers(one.version) <= wanted]
+        return not_later[-1] if not_later else next(iter(same), None)
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -188,29 +179,14 @@ def _read_release(data: Mapping[str, Any], row: Mapping[str, Any], patch: int) -
     )
 
 
-def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
-    """Find the nearest known release of a version's minor version.
-
-    That is the last one not later than it (``2.14`` alone means the last one), else the first; None if no release of
-    that minor version is known.
-    """
-    wanted = parse_numbers(version)
-    if len(wanted) < 2:
-        return None
-    patches = sorted(number[2] for number in map(parse_numbers, known) if number[:2] == wanted[:2])
-    not_later = [patch for patch in patches if len(wanted) == 2 or patch <= wanted[2]]
-    return f"{wanted[0]}.{wanted[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None
-
-
 def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
     """Return the first CMake that is too new for a tree; None for none.
-
-    The tree itself decides, because a development version such as 2.7.0a0 may or may not have a change of 2.7.
 
     Args:
         old_projects: the projects in the tree that CMake 4 refuses; None if their sources are missing, and the
             table of releases decides.
     """
+    # The tree itself, because a development version such as 2.7.0a0 may or may not have a change of 2.7.
     if old_projects is not None:
         return _CMAKE_WITHOUT_OLD if old_projects else None
     release = read_releases().release(version)
@@ -220,11 +196,8 @@ def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
 def bounded_requires(
     requires: tuple[str, ...], below: str | None, variables: Container[str]
 ) -> tuple[str, ...]:
-    """Return the build requirements of a tree, limited to the CMake versions that it supports.
-
-    Trees up to 2.6 require ``cmake`` without an upper bound, and pip would install CMake 4.
-    """
-    if below is None or CMAKE_OPT_OUT in variables:
+    """Limit the CMake in a tree's build requirements: up to 2.6 they have no upper bound, so pip would install 4."""
+    if below is None or _CMAKE_OPT_OUT in variables:
         return requires
     return tuple(_exclude_from(below, text) for text in requires)
 
@@ -244,11 +217,11 @@ class BuildOption:
 
     Attributes:
         first, last: the minor versions known to have it, from and to.
-        lacked_to: the last minor version known not to have it yet; None if there is none.
-        lacked_from: the first minor version known to have dropped it; None if there is none.
+        lacked_to: the last minor version known not to have it yet.
+        lacked_from: the first minor version known to have dropped it.
         unconditional: whether releases that dropped it always build its part.
         labelled: whether the wheel's label names it where it differs from the tree's default.
-        partial: the value with which the wheel is not PyTorch's whole one; None if there is none.
+        partial: the value with which the wheel is not PyTorch's whole one.
     """
 
     name: str
@@ -267,21 +240,17 @@ class BuildOption:
     def is_lacked_by(self, version: str) -> bool:
         """Whether a release is known to lack the option; a release between two known trees may be undecided."""
         minor = parse_numbers(version, 2)
-        is_yet_to_come = (self.since is not None and minor < parse_numbers(self.since, 2)) or (
-            self.lacked_to is not None and minor <= parse_numbers(self.lacked_to, 2)
+        since, until, lacked_to, lacked_from = (
+            parse_numbers(one, 2) if one is not None else None
+            for one in (self.since, self.until, self.lacked_to, self.lacked_from)
         )
-        is_gone = (self.until is not None and minor > parse_numbers(self.until, 2)) or (
-            self.lacked_from is not None and minor >= parse_numbers(self.lacked_from, 2)
-        )
-        return is_yet_to_come or is_gone
+        is_yet_to_come = (since and minor < since) or (lacked_to and minor <= lacked_to)
+        return bool(is_yet_to_come or (until and minor > until) or (lacked_from and minor >= lacked_from))
 
 
 @cache
 def build_options() -> Mapping[str, BuildOption]:
-    """Read the CMake options that torchwheel knows, by name in alphabetical order.
-
-    A tree declares its own options; this is for builds without a tree, and for options of newer or older releases.
-    """
+    """The CMake options that torchwheel knows, by name: for builds without a tree, and for those of other releases."""
     data = shipped_toml(_FOLDER / "options.toml")
     trees = {row["version"]: row.get("early", False) for row in data["trees"]}
     found = {name: _read_option(name, row, trees) for row in data["option"] for name in row["names"]}
@@ -299,8 +268,6 @@ def _read_option(name: str, row: Mapping[str, Any], is_early: Mapping[str, bool]
         # The tree is older than that version's branch, so what it lacks may have come with that version.
         major, minor = parse_numbers(lacked_to, 2)
         lacked_to = f"{major}.{minor - 1}"
-    more = {
-        key: row[key] for key in ("instead", "unconditional", "labelled", "partial", "makes") if key in row
-    }
+    more = {key: row[key] for key in _MORE if key in row}
     lacked_from = later[0] if later else None
     return BuildOption(name, having[0], having[-1], since, until, lacked_to, lacked_from, **more)

@@ -31,10 +31,7 @@ EXIT_NOT_PROVED = 3
 _HEAD = "torchwheel: "
 _FALSE = frozenset({"", "0", "false", "off", "no"})
 _LONG = 248
-"""Length from which Windows refuses a folder's path; a file's from 12 more.
-
-Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
-"""
+"""A folder's length that Windows refuses: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation"""
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
 _SURE = 0.9
@@ -107,10 +104,7 @@ def _wrap_text(text: str, columns: int | None, first: str, later: str) -> list[s
 
 
 class TorchwheelError(Exception):
-    """An error with one or more problems.
-
-    ``str()`` of it is the full text that a user sees.
-    """
+    """An error with one or more problems; ``str()`` of it is the full text that a user sees."""
 
     def __init__(self, problems: Problem | Iterable[Problem], notes: Iterable[Finding] = ()) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -143,7 +137,8 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
 
 
 def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
-    is_no_file = error.errno == errno.EINVAL  # from ``open_file``, for pipes and devices
+    # EINVAL is from ``open_file``, for pipes and devices.
+    is_no_file = error.errno == errno.EINVAL
     return refusal(
         "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
     )
@@ -166,35 +161,35 @@ def stop_on(problems: Iterable[Problem]) -> None:
 def find_nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate most similar to ``name``; None if none is similar.
 
-    Case, underscores and hyphens are ignored. A candidate that differs only in repeated characters (``h1000``,
-    ``h100``) comes first, then one with the same numbers, then one with the same digits: people rarely mistype only a
-    number, and if so, they swap two digits.
-
-    Pass only siblings, because unrelated names with a long common prefix all look similar.
+    Case, underscores and hyphens are ignored. Pass only siblings, because unrelated names with a long common prefix
+    all look similar.
     """
     if len(name) > _LONGEST:
         return None
-    folded = {_fold_name(candidate): candidate for candidate in sorted(candidates, reverse=True)}
-    close = get_close_matches(_fold_name(name), folded, n=_COMPARED, cutoff=_CUTOFF)
-    numbers = _DIGITS.findall(name)
-    digits = sorted("".join(numbers))
-    keys = _REPEATED.sub(r"\1", _fold_name(name))
-    # The sort is stable, so the most alike stay first among equals.
-    best = sorted(
-        close,
-        key=lambda text: (
-            _REPEATED.sub(r"\1", text) != keys,
-            _DIGITS.findall(text) != numbers,
-            sorted("".join(_DIGITS.findall(text))) != digits,
-        ),
-    )
-    # A word that only goes on is nearer than one that has other words in it: `architecture` means `arch`.
     whole = _fold_name(name)
+    folded = {_fold_name(candidate): candidate for candidate in sorted(candidates, reverse=True)}
+    wanted = _likeness(whole)
+
+    def differs(text: str) -> list[bool]:
+        return [one != other for one, other in zip(_likeness(text), wanted, strict=True)]
+
+    # The sort is stable, so the most alike stay first among equals.
+    best = sorted(get_close_matches(whole, folded, n=_COMPARED, cutoff=_CUTOFF), key=differs)
+    # A word that only goes on is nearer than one that has other words in it: `architecture` means `arch`.
     words = [text for text in folded if text.isalpha() and len(text) >= _BEGINNING]
     begun = max(filter(whole.startswith, words), key=len, default=None)
     if begun and (not best or SequenceMatcher(None, best[0], whole).ratio() < _SURE):
         return folded[begun]
     return folded[best[0]] if best else None
+
+
+def _likeness(text: str) -> tuple[str, list[str], list[str]]:
+    """A name without repeated characters (``h1000`` is ``h100``), its numbers, and its digits in order.
+
+    People rarely mistype only a number, and if so, they swap two digits.
+    """
+    numbers = _DIGITS.findall(text)
+    return _REPEATED.sub(r"\1", text), numbers, sorted("".join(numbers))
 
 
 def _fold_name(name: str) -> str:
@@ -226,7 +221,7 @@ class Finding:
         return self.problem.id
 
     def head(self, skipped: Collection[str] = ()) -> str:
-        """The text before the finding: the severity, and a remark for a skipped error."""
+        """The severity, and a remark for a skipped error."""
         by = " (skipped by skip-check)" if skipped_errors([self], skipped) else ""
         return f"{self.severity.value}{by}: "
 
@@ -242,7 +237,6 @@ class Finding:
         yield from rest
 
     def briefly(self) -> Finding:
-        """Only what it says, for one that the user has read before."""
         return replace(self, problem=replace(self.problem, why="", remedy=""))
 
     def document(self) -> dict[str, str]:
@@ -250,22 +244,18 @@ class Finding:
 
 
 def error(problem: Problem) -> Finding:
-    """Create a finding that stops the build."""
     return Finding(Severity.ERROR, problem)
 
 
 def warning(problem: Problem) -> Finding:
-    """Create a finding that does not stop the build."""
     return Finding(Severity.WARNING, problem)
 
 
 def note(problem: Problem) -> Finding:
-    """Create a finding that only informs."""
     return Finding(Severity.NOTE, problem)
 
 
 def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
-    """Print the findings about a running build: warnings, and ``skipped`` errors."""
     for finding in findings:
         if finding.severity is not Severity.NOTE:
             head = f"torchwheel: {finding.head(skipped)}"
@@ -273,17 +263,16 @@ def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
 
 
 def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> list[str]:
-    """The ids of the errors in ``skipped``, which would otherwise stop a build, sorted."""
+    """The ids of the errors in ``skipped``, sorted."""
     return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
 
 
 def stopping_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> tuple[Finding, ...]:
-    """The errors among the findings that stop a build: those whose id is not in ``skipped``."""
+    """The errors that stop a build: those whose id is not in ``skipped``."""
     return tuple(f for f in findings if f.severity is Severity.ERROR and f.id not in skipped)
 
 
 def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> None:
-    """Raise for every error among the findings that stops a build."""
     stop_on(f.problem for f in stopping_errors(findings, skipped))
 
 
@@ -298,17 +287,9 @@ def traceback_wanted(config_settings: Mapping[str, object] | None) -> bool:
     """
     wanted: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
     if wanted is None:
-        wanted = _project_traceback()
-    return str(wanted).strip().lower() not in _FALSE
-
-
-def _project_traceback() -> object:
-    """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
-    try:
-        tools = read_plain_toml(Path("pyproject.toml"))["tool"]
-        return tools["torchwheel"]["traceback"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            wanted = read_plain_toml(Path("pyproject.toml"))["tool"]["torchwheel"]["traceback"]
+    return str(wanted or "").strip().lower() not in _FALSE
 
 
 @contextmanager
@@ -351,7 +332,7 @@ class _EndedBySignal(KeyboardInterrupt):
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the block like Ctrl-C, because its child processes run in separate sessions."""
+    # Child processes run in separate sessions, so SIGTERM and SIGHUP must end the block like Ctrl-C.
     # Python lets only the main thread handle signals.
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
@@ -389,7 +370,6 @@ def problems_of(error: Exception) -> tuple[Problem, ...]:
 
 
 def _unreadable_part(path: Path) -> Path | None:
-    """The outermost part of a path that may not be read or entered; None if all may."""
     for one in (*reversed(path.parents), path):
         if os.path.lexists(one) and not os.access(one, os.R_OK if one == path else os.X_OK):
             return one
@@ -397,10 +377,8 @@ def _unreadable_part(path: Path) -> Path | None:
 
 
 def _variable_that_names(closed: Path, path: Path) -> str:
-    """The environment variable, in words, that names a closed folder or a path in it; empty if none does.
-
-    It is the one that names most of ``path``, and not HOME: nothing is looked for in one that is closed.
-    """
+    """The environment variable, in words, that names most of a path with a closed folder; empty if none does."""
+    # Not HOME: nothing is looked for in one that is closed.
     named = [
         (one in (path, *path.parents), len(one.parts), name)
         for name, value in sorted(os.environ.items(), reverse=True)
@@ -424,10 +402,9 @@ def system_problem(error: OSError) -> Problem:
             return Problem.of("not-readable/named", origin=variable, path=closed, reason=error.strerror)
         return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:
+        on_windows = sys.platform == "win32"
         return Problem.of(
-            "not-writable/windows" if sys.platform == "win32" else "not-writable",
-            origin=path,
-            reason=error.strerror,
+            "not-writable/windows" if on_windows else "not-writable", origin=path, reason=error.strerror
         )
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
         return Problem.of("unusable-path", origin=path, reason=error.strerror)

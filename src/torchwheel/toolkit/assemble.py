@@ -32,7 +32,13 @@ from torchwheel.system.files import file_sha256, replace_path, short_digest
 from torchwheel.system.locks import file_lock, lock_beside
 from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
-from torchwheel.toolkit.pypi import InstalledPackages, RecordedPackage, compiler_packages, installed_packages, toolkits_folder
+from torchwheel.toolkit.pypi import (
+    InstalledPackages,
+    RecordedPackage,
+    compiler_packages,
+    installed_packages,
+    toolkits_folder,
+)
 from torchwheel.versions import parse_numbers
 
 _COMPLETE = "version.json"

@@ -1,8 +1,4 @@
-"""Every CUDA toolkit release: its architectures, host compilers and platforms.
-
-The tests check ``toolkits.toml`` (its JSON schema, and that entries do not contradict each other), so it is loaded
-unchecked here.
-"""
+"""Every CUDA toolkit release: its architectures, host compilers and platforms, from ``toolkits.toml``."""
 
 from __future__ import annotations
 
@@ -24,11 +20,8 @@ class ToolkitRelease:
     """One minor release of the CUDA toolkit.
 
     Attributes:
-        driver_linux: the minimum driver for Linux with every feature of this release, which also compiles its
-            PTX; None if NVIDIA names none.
-        minor_version_driver_linux: the minimum driver for Linux that runs a program with machine code for the GPU
-            built with this release; None if its major version is not in the table.
-        gcc_max: highest major version of GCC that it accepts as host compiler.
+        driver_linux: the minimum driver with every feature of this release, which also compiles its PTX.
+        minor_version_driver_linux: the minimum driver that runs machine code built with this release.
     """
 
     version: str
@@ -48,24 +41,15 @@ class ToolkitRelease:
     source: str
 
     def required_driver(self, system: str) -> str | None:
-        """The minimum driver with every feature of this release, on ``Windows`` or another system."""
         return self.driver_windows if system == "Windows" else self.driver_linux
 
     def minor_version_driver(self, system: str) -> str | None:
-        """The minimum driver for programs built with this release, on ``Windows`` or another system."""
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux
-
-    def can_compile(self, architecture: Architecture) -> bool:
-        return architecture in self.architectures
 
 
 @dataclass(frozen=True)
 class ToolkitCatalogue:
-    """The known releases, oldest first.
-
-    Attributes:
-        default_roots: the installers' folder of a release, by ``"linux"`` and ``"windows"``, with ``{version}`` in it.
-    """
+    """The known releases, oldest first, and the installers' folder of one, by ``linux`` and ``windows``."""
 
     releases: tuple[ToolkitRelease, ...]
     default_roots: Mapping[str, str]
@@ -84,7 +68,6 @@ class ToolkitCatalogue:
         return parse_numbers(version, 2) > parse_numbers(self.newest().version, 2)
 
     def compiling_all(self, architectures: Iterable[Architecture]) -> tuple[ToolkitRelease, ...]:
-        """The releases that compile all of these architectures, oldest first; may be empty."""
         wanted = frozenset(architectures)
         return tuple(release for release in self.releases if wanted <= release.architectures)
 
@@ -95,34 +78,34 @@ class ToolkitCatalogue:
 
 @cache
 def read_toolkits() -> ToolkitCatalogue:
-    """Read the shipped catalogue. Each entry inherits from the one before it."""
+    # The tests check the file, so it is read unchecked.
     data = read_toml(_FILE)
     releases: list[ToolkitRelease] = []
     entry: dict[str, Any] = {}
     architectures: frozenset[Architecture] = frozenset()
     for row in data["release"]:
-        entry.update(row)
+        # Each entry inherits from the one before it.
+        entry |= row
         architectures = expanded_architectures(row, architectures)
         drivers = data["minor-version-compatibility"][row["version"].partition(".")[0]]
-        releases.append(
-            ToolkitRelease(
-                version=row["version"],
-                architectures=architectures,
-                driver_linux=row.get("driver-linux"),
-                driver_windows=row.get("driver-windows"),
-                minor_version_driver_linux=drivers["linux"],
-                minor_version_driver_windows=drivers["windows"],
-                gcc_max=entry["gcc"],
-                clang_max=entry["clang"],
-                msvc_range=(entry["msvc"][0], entry["msvc"][1]),
-                glibc_min=entry["glibc"],
-                glibc_conflict=None if entry["glibc-conflict"] == "none" else entry["glibc-conflict"],
-                platforms=tuple(entry["platforms"]),
-                pypi=entry["pypi"],
-                pypi_nvcc=entry["pypi-nvcc"],
-                source=row["source"],
-            )
+        release = ToolkitRelease(
+            version=row["version"],
+            architectures=architectures,
+            driver_linux=row.get("driver-linux"),
+            driver_windows=row.get("driver-windows"),
+            minor_version_driver_linux=drivers["linux"],
+            minor_version_driver_windows=drivers["windows"],
+            gcc_max=entry["gcc"],
+            clang_max=entry["clang"],
+            msvc_range=(entry["msvc"][0], entry["msvc"][1]),
+            glibc_min=entry["glibc"],
+            glibc_conflict=None if entry["glibc-conflict"] == "none" else entry["glibc-conflict"],
+            platforms=tuple(entry["platforms"]),
+            pypi=entry["pypi"],
+            pypi_nvcc=entry["pypi-nvcc"],
+            source=row["source"],
         )
+        releases.append(release)
     return ToolkitCatalogue(tuple(releases), data["default-root"])
 
 
@@ -143,10 +126,10 @@ def _parse_architectures(texts: Iterable[str]) -> frozenset[Architecture]:
 def compiled_by(architecture: Architecture) -> str:
     """Describe the CUDA releases that compile for an architecture."""
     able = [release.version for release in read_toolkits().compiling_all([architecture])]
+    first, last = read_toolkits().releases[0].version, read_toolkits().newest().version
     if not able:
-        first, last = read_toolkits().releases[0].version, read_toolkits().newest().version
         return f"{architecture.sm} is compiled by no CUDA release from {first} to {last}"
-    releases = f"{able[0]} and later" if able[-1] == read_toolkits().newest().version else format_span(able)
+    releases = f"{able[0]} and later" if able[-1] == last else format_span(able)
     known = known_architectures().get(architecture)
     new = known.renamed_to if known else None
     renamed = f"; newer ones call it {new.dotted}: -C arch={new.dotted}" if new else ""
@@ -154,14 +137,10 @@ def compiled_by(architecture: Architecture) -> str:
 
 
 def needed_driver(cuda: str | None, gpu: Architecture, system: str) -> str | None:
-    """Return the oldest driver that runs programs of a CUDA on a GPU; None where that is not known.
-
-    A GPU needs at least the driver that came with the first CUDA that compiles for it.
-    """
-    release, first = (
-        read_toolkits().release(cuda) if cuda else None,
-        next(iter(read_toolkits().compiling_all([gpu])), None),
-    )
+    """Return the oldest driver that runs programs of a CUDA on a GPU; None where that is not known."""
+    release = read_toolkits().release(cuda) if cuda else None
+    # A GPU needs at least the driver that came with the first CUDA that compiles for it.
+    first = next(iter(read_toolkits().compiling_all([gpu])), None)
     of_gpu = None if first is None or is_tegra(gpu) else first.required_driver(system)
     needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
     return max(needed, key=parse_numbers, default=None)

@@ -35,8 +35,8 @@ _WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 
 _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
+# A folder, and its origin in words.
 Place = tuple[Path, str]
-"""A folder, and its origin in words."""
 
 
 def find_candidates(
@@ -50,9 +50,6 @@ def find_candidates(
     """Find the toolkits that a build may choose from, where ``cuda-path`` and ``cuda-from`` allow it.
 
     A described machine has only the toolkit that is named. Variables in the settings override the environment's.
-
-    Args:
-        site_packages: folders of Python packages that may contain NVIDIA's.
     """
     folder, environment = toolkits_folder(cache), {**environment, **settings.env}
     if settings.is_cpu:
@@ -68,14 +65,9 @@ def find_candidates(
     if not host.here:
         return Candidates(folder=folder)
     installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)
-    own = tuple(site_packages)
-    folders = () if settings.cuda_from == SYSTEM else (*own, *_kept_packages(settings, host, cache))
-    packaged = (packaged_toolkit(folder, cache, needed) for folder in dict.fromkeys(folders))
-    return Candidates(
-        installed=installed,
-        packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
-        folder=folder,
-    )
+    folders = () if settings.cuda_from == SYSTEM else (*site_packages, *_kept_packages(settings, host, cache))
+    packaged = (packaged_toolkit(one, cache, needed) for one in dict.fromkeys(folders))
+    return Candidates(installed=installed, packaged=tuple(filter(None, packaged)), folder=folder)
 
 
 def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path]:
@@ -88,10 +80,9 @@ def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path
 def discover_toolkits(
     environment: Mapping[str, str], *, system_root: Path = Path("/")
 ) -> tuple[Toolkit, ...]:
-    """Find the CUDA toolkits of this machine that have a compiler, best first.
+    """Find the CUDA toolkits of this machine that have a compiler, each once.
 
-    First those that variables name, then nvcc on ``PATH``, then the usual folders with the newest release first. A
-    toolkit found in several ways is returned once, with the first as its ``origin``.
+    First those that variables name, then nvcc on ``PATH``, then the usual folders with the newest release first.
     """
     found: dict[str, Toolkit] = {}
     for named, origin in _find_places(environment, system_root):
@@ -119,10 +110,7 @@ def _find_places(environment: Mapping[str, str], system_root: Path) -> Iterator[
 
 
 def _places_of_compiler(nvcc: Path, origin: str) -> Iterator[Place]:
-    """Yield the folder above a compiler's ``bin``, as named and with links resolved.
-
-    A wrapper script in ``/usr/local/bin`` does not lead to a toolkit; the usual folders do.
-    """
+    """Yield the folder above a compiler's ``bin``, as named and with links resolved."""
     for path in dict.fromkeys((nvcc, Path(os.path.realpath(nvcc)))):
         yield path.parent.parent, origin
 

@@ -15,11 +15,9 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, parse_numbers
 
 _MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")
-_TITLES = {"gcc": "GCC", "clang": "Clang"}
-_PROGRAMS = {"gcc": "g++", "clang": "clang++"}
-_PACKAGES = {"gcc": "g++", "clang": "clang"}
-_ENOUGH = 1 << 16
-_ENOUGH_OF_MATH = 1 << 18
+_FAMILIES = {"gcc": ("GCC", "g++", "g++"), "clang": ("Clang", "clang", "clang++")}
+"""Title, package and program of a compiler family."""
+_ENOUGH = 1 << 18
 """Characters of a header to read: math_functions.h declares cospi after a hundred thousand."""
 
 # The math functions that glibc adopted from C23, with the release.
@@ -43,11 +41,7 @@ class HostCompilerLimits:
 
 @dataclass(frozen=True)
 class NvccLimit:
-    """The versions of one compiler family that nvcc accepts.
-
-    Attributes:
-        least: the first version, as precise as nvcc compares: the major one, two numbers for MSVC.
-    """
+    """The versions of one compiler family that nvcc accepts, as precise as it compares: two numbers for MSVC."""
 
     kind: str
     least: tuple[int, ...]
@@ -58,7 +52,7 @@ class NvccLimit:
     def sentence(self) -> str:
         greatest = ".".join(map(str, self.greatest))
         if self.kind != "msvc":
-            return f"it takes {_TITLES[self.kind]} up to {greatest}"
+            return f"it takes {_FAMILIES[self.kind][0]} up to {greatest}"
         return f"it takes MSVC {'.'.join(map(str, self.least))} to {greatest}"
 
     def accepts(self, version: str) -> bool | None:
@@ -68,14 +62,13 @@ class NvccLimit:
     def suggest_fix(self, installed: Iterable[Compiler], *, newer: bool) -> str:
         """Return the advice for a refused compiler, of those installed and, if one fits, a newer CUDA."""
         otherwise = ", or use a newer CUDA" if newer else ""
-        able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]
-        if able:
+        if able := [c for c in installed if c.kind == self.kind and self.accepts(c.version)]:
             best = max(able, key=lambda compiler: parse_numbers(compiler.version))
             return f"-C env.CUDAHOSTCXX={best.path}, which is {best.title}"
         if self.kind == "msvc":
             toolset = msvc_toolset(".".join(map(str, self.greatest)))
             return f"install an MSVC toolset up to {toolset} in the Visual Studio Installer{otherwise}"
-        package, program = (f"{names[self.kind]}-{self.greatest[0]}" for names in (_PACKAGES, _PROGRAMS))
+        package, program = (f"{name}-{self.greatest[0]}" for name in _FAMILIES[self.kind][1:])
         return f"install {package} and say -C env.CUDAHOSTCXX={program}{otherwise}"
 
 
@@ -83,11 +76,9 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
     """Return the versions of a compiler family that a release's nvcc accepts; None for an unknown family."""
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
     for limits, authority in (
-        (own, "the toolkit's own crt/host_config.h"),
+        (own or HostCompilerLimits(), "the toolkit's own crt/host_config.h"),
         (table, "torchwheel's table of CUDA releases"),
     ):
-        if limits is None:
-            continue
         greatest = {"gcc": limits.gcc_max, "clang": limits.clang_max}.get(kind)
         if greatest is not None:
             return NvccLimit(kind, (0,), (greatest,), authority)
@@ -113,7 +104,7 @@ def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
 
 def header_conflict(toolkit: Toolkit) -> str | None:
     """Find the first glibc that conflicts with a toolkit's crt/math_functions.h: empty for none, None without it."""
-    text = _read_header(toolkit, "crt/math_functions.h", _ENOUGH_OF_MATH)
+    text = _read_header(toolkit, "crt/math_functions.h")
     declared = {name: re.search(rf"\b{name}\(double \w+\)\s*([^;\n]*);", text) for name in _NEW_IN_GLIBC}
     if not any(declared.values()):
         return None
@@ -122,8 +113,8 @@ def header_conflict(toolkit: Toolkit) -> str | None:
     return next(plain, "")
 
 
-def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
-    texts = (read_beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
+def _read_header(toolkit: Toolkit, name: str) -> str:
+    texts = (read_beginning(Path(folder, name), _ENOUGH) for folder in toolkit.include_dirs)
     return next(filter(None, texts), "")
 
 

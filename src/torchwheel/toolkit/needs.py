@@ -1,7 +1,4 @@
-"""Requirements on the CUDA toolkit: those of a PyTorch tree, and of extensions of an installed PyTorch.
-
-They differ in the CUDA releases that they accept, and in the preferred one.
-"""
+"""Requirements on the CUDA toolkit: those of a PyTorch tree, and of extensions of an installed PyTorch."""
 
 from __future__ import annotations
 
@@ -30,11 +27,7 @@ _DEFAULT_PLATFORM = "linux_x86_64"
 
 @dataclass(frozen=True)
 class Needs(ABC):
-    """A build's requirements on the CUDA toolkit.
-
-    Attributes:
-        settings: ``cuda``, ``cuda-path`` and ``cuda-from`` are used.
-    """
+    """A build's requirements on the CUDA toolkit: the CUDA releases that it accepts, and the preferred one."""
 
     settings: Settings
     host: Host
@@ -93,20 +86,16 @@ class Needs(ABC):
         return tuple(release for release in able if self.host.platform_tag in release.platforms)
 
     def usable_releases(self) -> tuple[str, ...]:
-        return tuple(
-            release.version for release in self.compiling_releases() if self.accepts(release.version)
-        )
+        return tuple(one.version for one in self.compiling_releases() if self.accepts(one.version))
 
     def on_pypi(self) -> tuple[str, ...]:
-        """The releases with nvcc on PyPI for the machine, oldest first."""
         return nvcc_releases(self.host.platform_tag)
 
     def installable_releases(self) -> tuple[str, ...]:
         """The usable releases that may be installed from PyPI, oldest first."""
-        offered, requested = self.on_pypi(), self.settings.cuda_from == PYPI
-        return tuple(
-            r for r in self.usable_releases() if r in offered and (requested or self.may_come_from_pypi(r))
-        )
+        offered = [one for one in self.usable_releases() if one in self.on_pypi()]
+        requested = self.settings.cuda_from == PYPI
+        return tuple(one for one in offered if requested or self.may_come_from_pypi(one))
 
 
 @dataclass(frozen=True)
@@ -142,11 +131,8 @@ class TreeNeeds(Needs):
         return " and ".join(parts) or "a CUDA that its own CMake files accept"
 
     def cuda_support(self, cuda: str) -> CudaSupport:
-        """Return the support of a CUDA release by the tree.
-
-        The minimum in the tree's own CMake files takes precedence over the table of its release.
-        """
         least = self.tree.minimum_cuda
+        # The minimum in the tree's own CMake files takes precedence over the table of its release.
         if least is not None and parse_numbers(cuda, 2) < parse_numbers(least, 2):
             return CudaSupport.TOO_OLD
         support = CudaSupport.UNKNOWN if self.release is None else self.release.cuda_accepts(cuda)
@@ -174,14 +160,10 @@ class TreeNeeds(Needs):
         return None
 
     def sort_key(self, cuda: str) -> tuple[int, ...]:
-        return (
-            self.cuda_support(cuda) is not CudaSupport.ACCEPTED,
-            nvcc_bug(cuda, self.host.system) is not None,
-        )
+        has_bug = nvcc_bug(cuda, self.host.system) is not None
+        return self.cuda_support(cuda) is not CudaSupport.ACCEPTED, has_bug
 
     def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
-        """Choose the release of PyPI's own wheels, else the newest known to work with PyTorch's release, else the one
-        nearest above those; for an unknown PyTorch the newest."""
         release = self.release
         sound = [cuda for cuda in serving if nvcc_bug(cuda, self.host.system) is None]
         serving = sound or serving
@@ -218,16 +200,13 @@ class TreeNeeds(Needs):
     def _instead_of_untried(self) -> str:
         """Suggest an older CUDA that compiles the architectures, else the first PyTorch built with one that does."""
         compiling = [release.version for release in self.compiling_releases()]
-        older = self._newest_accepted(compiling)
-        if older is not None:
+        if older := self._newest_accepted(compiling):
             return f"use CUDA {older}: -C cuda={older}"
         compiling = [release.version for release in read_toolkits().compiling_all(self.architectures)]
         for release in read_releases():
             if any(release.cuda_accepts(cuda) is CudaSupport.ACCEPTED for cuda in compiling):
-                return (
-                    f"take a newer PyTorch: {release.minor_version} was the first with a CUDA that compiles for "
-                    f"{self.architecture_list}"
-                )
+                first = f"{release.minor_version} was the first with a CUDA that compiles for"
+                return f"take a newer PyTorch: {first} {self.architecture_list}"
         return "build for other architectures with -C arch="
 
 
@@ -235,9 +214,8 @@ class TreeNeeds(Needs):
 class ExtensionNeeds(Needs):
     """Extensions of an installed PyTorch: checked against the CUDA that PyTorch was built with.
 
-    As in torch.utils.cpp_extension, another major version is an error and another minor one a warning, since CUDA
-    keeps its libraries compatible within a major version
-    (https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html).
+    As in torch.utils.cpp_extension, another major version is an error and another minor one a warning, see
+    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html.
     """
 
     torch_cuda: str
@@ -282,17 +260,13 @@ class ExtensionNeeds(Needs):
         return True
 
     def not_on_pypi(self) -> Problem | None:
-        release, platform = read_toolkits().release(self.torch_cuda), self.host.platform_tag
+        release, tag = read_toolkits().release(self.torch_cuda), self.host.platform_tag
         if release is None or not release.pypi_nvcc:
             return without_nvcc(self.torch_cuda)
-        if platform in release.platforms:
+        if tag in release.platforms:
             return None
-        return Problem.of(
-            "no-packages-for-platform",
-            cuda=release.version,
-            platform=platform,
-            platforms=", ".join(release.platforms),
-        )
+        tags = ", ".join(release.platforms)
+        return Problem.of("no-packages-for-platform", cuda=release.version, platform=tag, platforms=tags)
 
 
 def cuda_span(versions: Sequence[str]) -> str:
@@ -324,16 +298,16 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem
     release = read_toolkits().release(toolkit.version)
-    for architecture in needs.architectures:
-        if release is not None and architecture not in release.architectures:
+    for one in needs.architectures:
+        if release is not None and one not in release.architectures:
             yield Problem.of(
                 "toolkit-lacks-architecture",
                 origin=origin,
                 cuda=toolkit.version,
                 root=toolkit.root,
-                sm=architecture.sm,
-                dotted=architecture.dotted,
-                span=compiled_by(architecture),
+                sm=one.sm,
+                dotted=one.dotted,
+                span=compiled_by(one),
             )
 
 
@@ -342,6 +316,5 @@ def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Findin
         newest = read_toolkits().newest().version
         values = {"cuda": toolkit.version, "root": toolkit.root, "newest": newest}
         yield note(Problem.of("toolkit-newer-than-table", origin=origin, **values))
-    finding = needs.check_release(toolkit.version, toolkit.root, origin)
-    if finding is not None:
+    if finding := needs.check_release(toolkit.version, toolkit.root, origin):
         yield finding

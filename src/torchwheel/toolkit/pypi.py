@@ -64,8 +64,9 @@ def without_nvcc(version: str) -> Problem:
     release, minor = read_toolkits().release(version), major_minor(version)
     able = [release.version for release in read_toolkits() if release.pypi_nvcc]
     if release is None or not release.pypi:
-        values = {"package": _METAPACKAGE, "cuda": minor, "oldest": able[0], "newest": able[-1]}
-        return Problem.of("no-nvcc-on-pypi/release", **values)
+        return Problem.of(
+            "no-nvcc-on-pypi/release", package=_METAPACKAGE, cuda=minor, oldest=able[0], newest=able[-1]
+        )
     return Problem.of("no-nvcc-on-pypi", cuda=minor, oldest=able[0])
 
 

@@ -1,7 +1,4 @@
-"""Choose the CUDA toolkit of a build: one of this machine, one from PyPI's packages, or an assumed one.
-
-Trees and extensions differ only in their :class:`~torchwheel.toolkit.needs.Needs`. Nothing is read or installed here.
-"""
+"""Choose the CUDA toolkit of a build: one of this machine, one from PyPI's packages, or an assumed one."""
 
 from __future__ import annotations
 
@@ -38,7 +35,6 @@ class Selection:
 
     Attributes:
         toolkit: the toolkit; if none was found, the one to install in its usual folder; None if no release is usable.
-        findings: errors if it is unusable, warnings if it may be, a note if it is assumed or PyPI's.
     """
 
     toolkit: Toolkit | None
@@ -81,11 +77,10 @@ def _find_renamed(needs: Needs) -> Iterator[Problem]:
 
 
 def _select(needs: Needs, candidates: Candidates) -> Selection:
-    """Choose the CUDA toolkit.
+    """Use or refuse a named toolkit; else ``cuda-from`` decides.
 
-    A named toolkit is used or refused. Else ``cuda-from`` decides: the first usable installed one in the build's order
-    of preference, else one from PyPI's packages, installed ones first. If none is usable, a suitable release is
-    assumed in its usual folder, with an error if the plan is for this machine.
+    It is the first usable installed one in the build's order of preference, else one from PyPI's packages, installed
+    ones first. If none is usable, a suitable release is assumed in its usual folder.
     """
     settings = needs.settings
     if candidates.named is not None:
@@ -99,47 +94,40 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
     preferred = needs.choose_release(offered)
     refused: list[Problem] = []
 
-    def rank(toolkit: Toolkit) -> tuple[object, ...]:
-        return preferred is None or toolkit.version != preferred[0], needs.sort_key(toolkit.version)
+    def rank(packaged: PackagedToolkit) -> tuple[object, ...]:
+        cuda = packaged.toolkit.version
+        return preferred is None or cuda != preferred[0], needs.sort_key(cuda)
 
     if settings.cuda_from != PYPI:
         # Equal ones keep their order, the best first, because sorted() is stable.
         for toolkit in sorted(candidates.installed, key=lambda one: needs.sort_key(one.version)):
-            problems = tuple(find_objections(toolkit, needs, toolkit.origin))
-            _log_answer(toolkit, problems)
-            if not problems:
+            if not (problem := _find_objection(toolkit, needs)):
                 found = tuple(find_remarks(toolkit, needs, toolkit.origin))
                 return Selection(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}", found)
-            refused.append(problems[0])
+            refused.append(problem)
     if settings.cuda_from != SYSTEM:
-        for packaged in sorted(candidates.packaged, key=lambda packaged: rank(packaged.toolkit)):
-            problems = tuple(find_objections(packaged.toolkit, needs, packaged.toolkit.origin))
-            _log_answer(packaged.toolkit, problems)
-            if not problems:
+        for packaged in sorted(candidates.packaged, key=rank):
+            if not (problem := _find_objection(packaged.toolkit, needs)):
                 return _from_packages(needs, packaged)
-            refused.append(problems[0])
+            refused.append(problem)
         if preferred is not None:
             return _to_be_installed(needs, *preferred, candidates)
     return _no_release_fits(needs, refused)
 
 
-def _log_answer(toolkit: Toolkit, problems: Sequence[Problem]) -> None:
-    answer = f"passed over: {problems[0].what}" if problems else "taken"
+def _find_objection(toolkit: Toolkit, needs: Needs) -> Problem | None:
+    problem = next(find_objections(toolkit, needs, toolkit.origin), None)
+    answer = f"passed over: {problem.what}" if problem else "taken"
     _log.info("CUDA %s in %s is %s", toolkit.full_version, toolkit.root, answer)
+    return problem
 
 
 def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
-    toolkit = packaged.toolkit
+    toolkit, layer = packaged.toolkit, needs.settings.entries["cuda-from"].layer
     why = f"it is made of the packages in {packaged.site_packages}"
     noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
-    return Selection(
-        toolkit,
-        needs.settings.entries["cuda-from"].layer,
-        toolkit.origin,
-        (noted, *find_remarks(toolkit, needs, toolkit.origin)),
-        packaged.requirements,
-        packaged.site_packages,
-    )
+    found = (noted, *find_remarks(toolkit, needs, toolkit.origin))
+    return Selection(toolkit, layer, toolkit.origin, found, packaged.requirements, packaged.site_packages)
 
 
 def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candidates) -> Selection:
@@ -149,14 +137,9 @@ def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candid
     why = f"it is {reason}; NVIDIA's packages are installed for the build, in {folder}"
     noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
     setting, finding = needs.settings.entries["cuda-from"], needs.check_release(release, toolkit.root, "PyPI")
-    return Selection(
-        replace(toolkit, origin="PyPI"),
-        setting.layer,
-        f"{setting.origin}: {reason}",
-        (noted, *([finding] if finding else ())),
-        requirements,
-        there=False,
-    )
+    toolkit, origin = replace(toolkit, origin="PyPI"), f"{setting.origin}: {reason}"
+    found = (noted, finding) if finding else (noted,)
+    return Selection(toolkit, setting.layer, origin, found, requirements, there=False)
 
 
 def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
@@ -164,8 +147,8 @@ def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
     layer = cuda.layer if cuda else Layer.DEFAULT
     if cuda_from.value == PYPI:
         problem = needs.not_on_pypi() or _no_toolkit_on_pypi(needs, refused)
-        problem = replace(problem, origin=cuda_from.origin)
-        return Selection(None, cuda_from.layer, cuda_from.origin, (error(problem),), there=False)
+        found = (error(replace(problem, origin=cuda_from.origin)),)
+        return Selection(None, cuda_from.layer, cuda_from.origin, found, there=False)
     preferred = needs.choose_release(needs.usable_releases())
     if preferred is None:
         origin = cuda.origin if cuda else "no CUDA release fits"
@@ -226,7 +209,7 @@ def _no_release(needs: Needs) -> Problem:
         return Problem.of(
             "no-release-compiles" if len(needs.architectures) > 1 else "no-release-compiles/one",
             architectures=listed,
-            spans="; ".join(compiled_by(architecture) for architecture in needs.architectures),
+            spans="; ".join(map(compiled_by, needs.architectures)),
         )
     cuda = needs.settings.get("cuda")
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""

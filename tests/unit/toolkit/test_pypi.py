@@ -20,7 +20,15 @@ from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import assemble
 from torchwheel.toolkit.assemble import assemble_toolkit, is_assembled
 from torchwheel.toolkit.cuda_toolkit import toolkit_at
-from torchwheel.toolkit.pypi import PackagedToolkit, compiler_packages, installed_packages, needed_packages, nvcc_releases, packaged_toolkit, requirements_for
+from torchwheel.toolkit.pypi import (
+    PackagedToolkit,
+    compiler_packages,
+    installed_packages,
+    needed_packages,
+    nvcc_releases,
+    packaged_toolkit,
+    requirements_for,
+)
 from torchwheel.versions import read_range
 
 # --- what PyPI has

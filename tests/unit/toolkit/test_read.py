@@ -11,7 +11,14 @@ import pytest
 
 from toolkit.trees import header, linux_installation, put, small
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit, assumed_toolkit_at, read_toolkit, toolkit_at, toolkit_packages
+from torchwheel.toolkit.cuda_toolkit import (
+    Toolkit,
+    assumed_toolkit,
+    assumed_toolkit_at,
+    read_toolkit,
+    toolkit_at,
+    toolkit_packages,
+)
 
 NATIVE_TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}.get(platform.machine())
 needs_target = pytest.mark.skipif(
