@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,8 @@ class BuildRequest:
 
     Attributes:
         project: the folder with the pyproject.toml: a wrapper project, or a PyTorch tree.
-        config_settings: the frontend's ``-C`` values, or those of the command line's options.
         in_place: build in the tree itself (an adopted tree, an editable install).
-        platform: plan for this platform tag instead of this machine.
-        python: the version of Python on that platform; None for this one's.
+        platform: plan for this platform tag instead of this machine, with the version ``python``.
         working_folder: the folder of relative paths in ``config_settings`` and ``environment``.
     """
 
@@ -75,13 +73,7 @@ class BuildRequest:
 
 @contextmanager
 def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> Iterator[BuildRequest]:
-    """Yield the request of a frontend, which calls hooks in the project's folder; errors are printed.
-
-    The process ends together with the frontend.
-
-    Raises:
-        SystemExit: the hook failed.
-    """
+    """Yield the request of a frontend, with which the process ends; errors are printed, and become SystemExit."""
     with report_errors(config_settings), ending_with_frontend():
         yield BuildRequest(Path.cwd(), config_settings or {}, with_home_and_path(os.environ), in_place)
 
@@ -98,9 +90,8 @@ def survey(request: BuildRequest) -> Inputs:
     )
     build_environment = {**request.environment, **settings.env}
     if host.here:
-        host = replace(
-            host, compilers=find_compilers(_naming_compilers(settings, build_environment), host.system)
-        )
+        named = _naming_compilers(settings, build_environment)
+        host = replace(host, compilers=find_compilers(named, host.system))
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
     kept = _kept_environment(settings, tree, host, cache, request) if host.here else None
@@ -114,8 +105,7 @@ def survey(request: BuildRequest) -> Inputs:
         cache_writers=writers_of_builds(cache, settings) if host.here else "",
         environment=kept,
         python_executable=interpreter_in(kept) if host.here else host.python.executable,
-        # The automatic choice depends on the installed packages, and an environment's path on its content; neither must
-        # change the build folder.
+        # Neither the automatic choice nor an environment's content, and so its path, changes the build folder.
         python_identity=sys.base_prefix if host.here and settings.build_env != "current" else "",
         in_place=request.in_place or (tree.adopted and settings.source is None),
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
@@ -143,10 +133,7 @@ def writers_of_builds(cache: Path, settings: Settings) -> str:
 
 
 def source_tree(project: Path, settings: Settings) -> Tree:
-    """Read the tree of a project: the one in ``source``, else the project's own folder.
-
-    Its name is that of the wheel.
-    """
+    """Read the tree of a project, with the wheel's name: the one in ``source``, else the project's own folder."""
     if settings.source is None:
         tree = _own_tree(project, settings.project)
     else:
@@ -172,22 +159,17 @@ def _own_tree(folder: Path, project: Project | None) -> Tree:
 
 
 def has_extensions(folder: Path) -> bool:
-    """Whether a folder is a project with extensions of PyTorch, and no source tree of PyTorch or project around one."""
+    """Whether a folder is a project with extensions of PyTorch, and not one of PyTorch's own source."""
     project = read_project(folder)
-    return (
-        project.describes_extensions
-        and "source" not in project.table("tool", TOOL)
-        and not is_source_tree(folder)
-    )
+    own = project.describes_extensions and "source" not in project.table("tool", TOOL)
+    return own and not is_source_tree(folder)
 
 
 def _find_host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host()
-    platform = parse_platform(request.platform, "--platform").tag
-    return described_host(
-        request.platform, python_version=request.python, python_executable=usual_python(platform)
-    )
+    python = usual_python(parse_platform(request.platform, "--platform").tag)
+    return described_host(request.platform, python_version=request.python, python_executable=python)
 
 
 def usual_python(platform_tag: str) -> str:
@@ -216,17 +198,13 @@ def _kept_environment(
 
 
 def metadata_is_cheap(project: Path) -> bool:
-    """Whether the metadata of the project's tree is available without building: never with setup.py.
-
-    Frontends ask this first, so it is false for a project that cannot be read, and the next hook reports why.
-    """
-    try:
+    """Whether the metadata of the project's tree is available without building: never with setup.py."""
+    # Frontends ask this first; the next hook reports why a project cannot be read.
+    with suppress(TorchwheelError, OSError):
         root = named_source(read_project(project), this_host()) or project
-        if read_build_system(root).generation is not Generation.SCIKIT_BUILD_CORE:
-            return False
-        return not _has_failed_overrides(read_pyproject(root))
-    except (TorchwheelError, OSError):
-        return False
+        scikit = read_build_system(root).generation is Generation.SCIKIT_BUILD_CORE
+        return scikit and not _has_failed_overrides(read_pyproject(root))
+    return False
 
 
 def _has_failed_overrides(pyproject: Mapping[str, Any]) -> bool:

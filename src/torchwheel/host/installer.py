@@ -21,7 +21,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +31,16 @@ from torchwheel.host.this import home_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import read_toml, shipped_toml
 from torchwheel.versions import at_least
 
-FRONTEND_VARIABLES = frozenset(
-    {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
-)
+FRONTEND_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 """Variables that point an interpreter to the environment of the frontend or the user's shell."""
 
+# The first with --python: https://pip.pypa.io/en/stable/news/#v22-3
 _OLDEST_PIP = "22.3"
-"""The first with ``--python``. Source: https://pip.pypa.io/en/stable/news/#v22-3"""
-
-_SECONDS_TO_ANSWER = 60.0
-"""pip imports hundreds of modules before it prints its version, which takes long from a cold disk."""
-
+# pip imports hundreds of modules before it prints its version, and reads the metadata of thirty packages in turn.
+_SECONDS_TO_ANSWER, _SECONDS_TO_RESOLVE = 60.0, 300.0
 _ANSWER = re.compile(r"(?P<name>pip|uv) (?P<version>\d[\w.]*)")
 
 # What no project's settings decide, as they are for its own environment; the place and the platform have no option.
@@ -55,9 +50,9 @@ _UV_USUAL = (
 )  # fmt: skip
 # Instead of what a configuration file says. An empty variable would not do: pip takes it for unset.
 _ELSEWHERE = ("--target", "", "--python-version", "")
-
 # `pip --python` runs the pip of another environment in the interpreter.
 _RUNNER = "__pip-runner__.py"
+_LISTS = Path(__file__).with_name("installers.toml")
 _SECTIONS = ("global", "install")
 _CONFIG_FILE = "PIP_CONFIG_FILE"
 _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
@@ -83,46 +78,37 @@ class Installer:
     def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the command that installs requirements, and its variables.
-
-        Args:
-            prefix: another folder than the interpreter's environment.
-        """
+        """Yield the command that installs into the interpreter's environment, or a prefix, and its variables."""
         # Also for the environment itself, because a configuration file may have a prefix.
         place = ["--prefix", str(prefix or Path(python).parent.parent)]
-        variables = installing_variables(environment)
         if self.name == "uv":
             with _uv_constraints(environment) as constraints:
                 own = ["--quiet", "--compile-bytecode", "--no-require-hashes", "--python", python]
                 options = [*own, *_UV_USUAL, *constraints, *place]
-                yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
+                yield [*self.command, "pip", "install", *options, "--", *requires], _uv_variables(environment)
             return
         # Not --quiet, with which pip names no constraint of a conflict.
         quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
         # Without --ignore-installed, pip would uninstall other versions from the environment.
         options = ["--no-input", *quiet, *_ELSEWHERE, *place, *(["--ignore-installed"] if prefix else [])]
-        yield [*self.command, "--python", python, "install", *options, *requires], pip_variables(variables)
+        yield [*self.command, "--python", python, "install", *options, *requires], pip_variables(environment)
 
     @contextmanager
     def resolve_command(
         self, wanted: Path, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the command that tells what a file of requirements comes to, and its variables.
-
-        pip prints it, and uv writes it to the file's name with ``.txt``.
-        """
-        variables = installing_variables(environment)
+        """Yield the command that tells what a file of requirements comes to, uv in a ``.txt``, and its variables."""
         if self.name == "uv":
             with _uv_constraints(environment) as constraints:
                 # A configuration file may name a file of the user's.
                 output = ["--output-file", str(wanted.with_suffix(".txt")), "--no-universal"]
                 own = ["--quiet", "--no-header", "--no-annotate", "--python", sys.executable]
                 options = [*own, *output, *_UV_USUAL, *constraints]
-                yield [*self.command, "pip", "compile", *options, str(wanted)], uv_variables(variables)
+                yield [*self.command, "pip", "compile", *options, str(wanted)], _uv_variables(environment)
             return
         own = ["--disable-pip-version-check", "--dry-run", "--ignore-installed", "--quiet", "--no-input"]
         options = [*own, *_ELSEWHERE, "--report", "-", "-r", str(wanted)]
-        yield [*self.command, "install", *options], pip_variables(variables)
+        yield [*self.command, "install", *options], pip_variables(environment)
 
 
 @contextmanager
@@ -130,7 +116,9 @@ def _uv_constraints(environment: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield uv's options for the build constraints, which it has itself for what it builds alone."""
     with tempfile.TemporaryDirectory(prefix="torchwheel-uv-") as folder:
         own = Path(folder, "constraints.txt")
-        own.write_text("\n".join(uv_constraints(environment)), encoding="utf-8")
+        found = (table.get(_UV_CONSTRAINTS) for table in _uv_tables(environment))
+        lines = (str(line) for lines in found if isinstance(lines, list) for line in lines)
+        own.write_text("\n".join(lines), encoding="utf-8")
         files = (*uv_constraint_files(environment), str(own))
         yield [word for file in files for word in ("--constraints", file)]
 
@@ -146,9 +134,7 @@ def find_installer(environment: Mapping[str, str]) -> Installer | None:
 
 def read_installer(command: Sequence[str], environment: Mapping[str, str]) -> Installer | None:
     try:
-        answer = ask_program(
-            [*command, "--version"], pip_variables(installing_variables(environment)), _SECONDS_TO_ANSWER
-        )
+        answer = ask_program([*command, "--version"], pip_variables(environment), _SECONDS_TO_ANSWER)
     except NoAnswer:
         return None
     match = _ANSWER.match(answer.stdout)
@@ -190,16 +176,9 @@ def _parent_command() -> list[str]:
     return words
 
 
-_SECONDS = 300.0
-"""pip reads the metadata of thirty packages one after the other, from an index that may be far away."""
-
-
 def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return name -> version of what an isolated build of this Python would install today.
-
-    uv is asked where it is installed: it reads metadata in parallel, and only parts of wheels whose index has no
-    metadata files, which pip downloads whole.
-    """
+    """Return name -> version of what an isolated build of this Python would install today."""
+    # uv reads metadata in parallel, and of an index without metadata files parts of wheels, which pip downloads whole.
     uv = find_program("uv", environment.get("PATH"))
     installer = (read_installer([uv], environment) if uv else None) or find_installer(environment)
     if installer is None:
@@ -209,7 +188,7 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
         wanted.write_text("\n".join(requires) + "\n", encoding="utf-8")
         with installer.resolve_command(wanted, environment) as (command, variables):
             try:
-                answer = ask_program(command, variables, _SECONDS)
+                answer = ask_program(command, variables, _SECONDS_TO_RESOLVE)
             except NoAnswer as failure:
                 raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
         pinned = read_beginning(wanted.with_suffix(".txt"))
@@ -228,14 +207,6 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
     return {canonicalize_name(one["name"]): one["version"] for one in found}
 
 
-# --- Settings
-
-
-@cache
-def installer_lists() -> Mapping[str, Any]:
-    return read_toml(Path(__file__).with_name("installers.toml"))
-
-
 def frontend_uv(environment: Mapping[str, str]) -> str | None:
     """Return the uv that is the frontend or created this environment; None if uv did neither."""
     # pip may be the frontend in an environment that uv created.
@@ -251,10 +222,10 @@ def frontend_uv(environment: Mapping[str, str]) -> str | None:
 
 
 def version_choices(environment: Mapping[str, str]) -> list[str]:
-    """Return the installer's settings that affect versions, as texts, with the content of the constraint files."""
+    """Return the installer's settings that affect versions, and the content of the constraint files."""
     if frontend_uv(environment):
         return _uv_version_choices(environment)
-    settings, names = pip_settings(environment), installer_lists()["pip"]["versions"]
+    settings, names = pip_settings(environment), shipped_toml(_LISTS)["pip"]["versions"]
     return [
         *_read_constraints(_pip_constraints(settings).split()),
         *(f"--{name}={settings[name]}" for name in names if name in settings),
@@ -264,7 +235,7 @@ def version_choices(environment: Mapping[str, str]) -> list[str]:
 def has_another_index(environment: Mapping[str, str]) -> bool:
     """Whether pip or uv is configured to take packages from elsewhere than PyPI."""
     tables = [pip_settings(environment), *_uv_tables(environment)]
-    return any(table.get(name) for table in tables for name in installer_lists()["places"]) or any(
+    return any(table.get(name) for table in tables for name in shipped_toml(_LISTS)["places"]) or any(
         value and name.startswith(_UV_PLACE_VARIABLES) for name, value in environment.items()
     )
 
@@ -274,12 +245,11 @@ def _read_constraints(constraints: Iterable[str]) -> Iterator[str]:
     pending, seen = list(constraints), set[str]()
     while pending and len(seen) < _MOST_FILES:
         name = pending.pop(0)
-        if name in seen:
-            continue
-        seen.add(name)
-        text = read_beginning(Path(name))
-        yield text or name
-        pending += [str(Path(name).parent / other) for other in _NAMES_A_FILE.findall(text)]
+        if name not in seen:
+            seen.add(name)
+            text = read_beginning(Path(name))
+            yield text or name
+            pending += [str(Path(name).parent / other) for other in _NAMES_A_FILE.findall(text)]
 
 
 def _configuration_folders(environment: Mapping[str, str]) -> list[Path]:
@@ -298,19 +268,19 @@ def _configuration_folders(environment: Mapping[str, str]) -> list[Path]:
 
 
 def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a pip that fills one of torchwheel's environments.
+    """Return the environment for a pip that fills one of torchwheel's environments, which outranks pip's files.
 
-    Variables take precedence over pip's configuration files. Build constraints replace other constraints, as in pip's
-    own isolated environments.
+    Build constraints replace other constraints, as in pip's own isolated environments.
     """
-    lists, settings = installer_lists()["pip"], pip_settings(environment)
+    lists, settings = shipped_toml(_LISTS)["pip"], pip_settings(environment)
     own: dict[str, str] = {**lists["fixed"]}
     if constraints := _pip_constraints(settings):
         own["PIP_CONSTRAINT"] = constraints
     # pip looks for no keyring where it may not ask, and the new environment has none to import. build does the same.
     if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
         own["PIP_KEYRING_PROVIDER"] = "subprocess"
-    return {**{name: value for name, value in environment.items() if name not in lists["dropped"]}, **own}
+    kept = installing_variables(environment)
+    return {**{name: value for name, value in kept.items() if name not in lists["dropped"]}, **own}
 
 
 def wants_hashes(environment: Mapping[str, str]) -> bool:
@@ -366,23 +336,17 @@ def _pip_files(environment: Mapping[str, str]) -> list[Path]:
 # --- uv
 
 
-def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    dropped = installer_lists()["uv"]["dropped"]
-    return {name: value for name, value in environment.items() if name not in dropped}
+def _uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    dropped = shipped_toml(_LISTS)["uv"]["dropped"]
+    return {name: value for name, value in installing_variables(environment).items() if name not in dropped}
 
 
 def uv_constraint_files(environment: Mapping[str, str]) -> list[str]:
     return environment.get(_UV_CONSTRAINT_FILES, "").split()
 
 
-def uv_constraints(environment: Mapping[str, str]) -> list[str]:
-    """The build constraints in uv's files, as requirements."""
-    found = (table.get(_UV_CONSTRAINTS) for table in _uv_tables(environment))
-    return [str(line) for lines in found if isinstance(lines, list) for line in lines]
-
-
 def _uv_version_choices(environment: Mapping[str, str]) -> list[str]:
-    lists = installer_lists()["uv"]
+    lists = shipped_toml(_LISTS)["uv"]
     tables = [*_uv_tables(environment), {name: environment.get(name) for name in lists["variables"]}]
     return [
         *_read_constraints(uv_constraint_files(environment)),

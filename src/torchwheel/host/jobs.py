@@ -24,26 +24,26 @@ from torchwheel.system.toml import shipped_toml
 
 # More than any machine has.
 _NO_LIMIT = 1 << 60
-
 _MEMORY = re.compile(r"^MemTotal: +(\d+) kB$", re.MULTILINE)
 _OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+_GIB = 1 << 30
+_DATA = Path(__file__).with_name("jobs.toml")
 
 
-def usable_memory(root: Path = Path("/")) -> int | None:
+def usable_memory() -> int | None:
     """Bytes of memory this process may use; None if unknown.
 
-    On Linux the minimum of the machine's memory and the limits of all control groups above this process. Swap does
-    not count because a compiler that swaps is slower than one job fewer.
+    Swap does not count because a compiler that swaps is slower than one job fewer.
     """
     if sys.platform == "win32":
         return _windows_physical()
     if sys.platform == "linux":
-        return linux_memory(root)
+        return linux_memory(Path("/"))
     return _sysconf_physical()
 
 
 def linux_memory(root: Path) -> int | None:
-    """``usable_memory`` of a Linux whose ``/proc`` and ``/sys`` lie under ``root``."""
+    """The minimum of the memory and the limits of all control groups above this process."""
     amounts = [limit for limit, _, _ in memory_groups(root)]
     # proc_meminfo(5): the unit "kB" means 1024 bytes.
     if physical := _MEMORY.search(read_beginning(root / "proc/meminfo")):
@@ -51,66 +51,51 @@ def linux_memory(root: Path) -> int | None:
     return min(amounts, default=None)
 
 
-def usable_cores(root: Path = Path("/")) -> int | None:
+def usable_cores() -> int | None:
     """Cores this process may use, at least 1; None if unknown."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return limited_cores(affinity, root)
+    return limited_cores(affinity, Path("/"))
 
 
 def limited_cores(cores: int | None, root: Path) -> int | None:
-    """``cores``, or fewer if a control group limits processor time.
-
-    A share of 2.5 processors counts as 2, because a third job would be throttled half of the time.
-    """
-    amounts = [max(1, int(share)) for share in _processor_shares(root)]
-    if cores is not None:
-        amounts.append(cores)
+    """``cores``, or fewer if a control group limits processor time."""
+    # 2.5 processors count as 2, because a third job would be throttled half of the time.
+    amounts = [] if cores is None else [cores]
+    for folder in group_folders(root):
+        quota, period, *_ = (*read_beginning(folder / "cpu.max").split(), "", "")
+        # "No limit" is "max".
+        if quota.isdigit() and period.isdigit() and int(period):
+            amounts.append(max(1, int(quota) // int(period)))
     return min(amounts, default=None)
 
 
 def memory_kills(root: Path = Path("/")) -> int | None:
     """How many processes the kernel has killed for lack of memory, in the innermost control group that counts them,
     else on the machine; None if unknown. Only the difference of two calls is meaningful.
-
-    Source: cgroup-v2.html, memory.events; mm/vmstat.c, OOM_KILL.
     """
+    # Source: cgroup-v2.html, memory.events; mm/vmstat.c, OOM_KILL.
     places = [folder / "memory.events" for folder in group_folders(root)]
     found = (_OOM_KILL.search(read_beginning(place)) for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
 
 def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
-    """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
-    its breakdown.
-    """
+    """Yield the limit in bytes of each control group, and the files with the usage and its breakdown."""
     for folder in group_folders(root):
         text = read_beginning(folder / "memory.max").strip()
         if text.isdigit():
             yield int(text), folder / "memory.current", folder / "memory.stat"
 
 
-def _processor_shares(root: Path) -> Iterator[float]:
-    """Yield the limits in processors; "no limit" is ``max``."""
-    for folder in group_folders(root):
-        quota, period, *_ = (*read_beginning(folder / "cpu.max").split(), "", "")
-        if quota.isdigit() and period.isdigit() and int(period):
-            yield int(quota) / int(period)
-
-
 def group_folders(root: Path) -> tuple[Path, ...]:
     """Folders of the groups that limit this process, innermost first."""
-    mount = root / "sys/fs/cgroup"
     own = re.search("^0::(.*)$", read_beginning(root / "proc/self/cgroup"), re.MULTILINE)
-    return tuple(_existing_ancestors(mount, PurePosixPath(own[1]))) if own else ()
-
-
-def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
+    if own is None:
+        return ()
     # Never leave the mount: ".." occurs for a group outside the process's namespace.
-    parts = [part for part in group.parts if part not in ("/", "..")]
-    for count in range(len(parts), -1, -1):
-        folder = mount.joinpath(*parts[:count])
-        if is_dir(folder):
-            yield folder
+    parts = [part for part in PurePosixPath(own[1]).parts if part not in ("/", "..")]
+    folders = (root.joinpath("sys/fs/cgroup", *parts[:count]) for count in range(len(parts), -1, -1))
+    return tuple(filter(is_dir, folders))
 
 
 def _sysconf_physical() -> int | None:
@@ -121,21 +106,14 @@ def _sysconf_physical() -> int | None:
 
 
 def _windows_physical() -> int | None:
-    """GlobalMemoryStatusEx:
-    https://learn.microsoft.com/windows/win32/api/sysinfoapi/ns-sysinfoapi-memorystatusex
-    """
+    """https://learn.microsoft.com/windows/win32/api/sysinfoapi/ns-sysinfoapi-memorystatusex"""
 
     class MemoryStatus(ctypes.Structure):
         _fields_ = (
             ("length", ctypes.c_uint32),
             ("load_percent", ctypes.c_uint32),
             ("total_physical", ctypes.c_uint64),
-            ("available_physical", ctypes.c_uint64),
-            ("total_page_file", ctypes.c_uint64),
-            ("available_page_file", ctypes.c_uint64),
-            ("total_virtual", ctypes.c_uint64),
-            ("available_virtual", ctypes.c_uint64),
-            ("available_extended_virtual", ctypes.c_uint64),
+            ("others", ctypes.c_uint64 * 6),
         )
 
     # Windows requires the length before the call.
@@ -146,18 +124,13 @@ def _windows_physical() -> int | None:
     return int(status.total_physical)
 
 
-_GIB = 1 << 30
-_DATA = Path(__file__).with_name("jobs.toml")
-
-
 @dataclass(frozen=True)
 class Jobs:
     """How many compile jobs run at once; each number is at least 1.
 
     Attributes:
         flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
-        budget: bytes for all compilers together if each waits for free memory and is watched; None if only
-            their number is limited.
+        budget: bytes for all compilers together if each waits for free memory; None if only their number is limited.
     """
 
     cxx: int
@@ -204,8 +177,8 @@ def jobs_for(
 
     Args:
         flash_attention: whether flash attention's kernels are compiled; ignored without ``cuda``.
-        attention_pool: whether the tree has a job pool for attention kernels, as PyTorch does since 2.14.
-            Without one every job may be such a kernel, and ``max_jobs`` allows for that.
+        attention_pool: whether the tree has a job pool for these kernels, as PyTorch does since 2.14; else every job
+            may be such a kernel.
         requested: the user's number, which becomes ``max_jobs`` whatever fits.
         waiting: whether compilers can wait for free memory; then as many as cores may run.
     """
@@ -237,9 +210,8 @@ def jobs_for(
         also = ", and any job may be an attention kernel" if attention and not attention_pool else ""
         reason = f"{count_noun(cores, 'core')}; the memory is not known{also}"
     if requested is not None:
-        text = f"{count_noun(requested, 'job')} requested" + (
-            f", though {reason}" if requested > most else ""
-        )
+        though = f", though {reason}" if requested > most else ""
+        text = f"{count_noun(requested, 'job')} requested{though}"
         return Jobs(of_cxx, of_cuda, None if pool is None else min(pool, requested), requested, text)
     chosen = Jobs(of_cxx, of_cuda, pool, most, reason)
     if waiting and memory_bytes is not None and cores is not None and most < cores:

@@ -27,18 +27,9 @@ _NAMES = {"Linux": ("posix", "linux"), "Darwin": ("posix", "darwin"), "Windows":
 _IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy", "graalpy": "GraalVM"}
 
 _ACCEPTED = (
-    "linux_x86_64",
-    "linux_aarch64",
-    "linux_ppc64le",
-    "manylinux_2_28_x86_64",
-    "manylinux2014_x86_64",
-    "musllinux_1_2_x86_64",
-    "win_amd64",
-    "win_arm64",
-    "macosx_11_0_arm64",
-    "macosx_10_15_x86_64",
+    "linux_x86_64, linux_aarch64, linux_ppc64le, manylinux_2_28_x86_64, manylinux2014_x86_64, musllinux_1_2_x86_64, "
+    "win_amd64, win_arm64, macosx_11_0_arm64, macosx_10_15_x86_64"
 )
-
 # The glibc behind the manylinux names that carry a year: PEP 513, PEP 571, PEP 599.
 _LEGACY_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
@@ -49,7 +40,6 @@ _LINUX = re.compile(
 )
 _WINDOWS = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 _MACOS = re.compile(r"macosx_\d+_\d+_(?P<machine>arm64|x86_64)", re.ASCII)
-
 _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCII)
 
 
@@ -58,9 +48,7 @@ class Compiler:
     """One host compiler that a build on this machine would use.
 
     Attributes:
-        kind: the family; ``unknown`` if its name does not show it.
-        version: the part that is known without running it (``"12"`` of ``gcc-12``), else empty;
-            ``host.compilers.ask_version`` runs the compiler.
+        version: the part that is known without running it (``"12"`` of ``gcc-12``), else empty.
         identity: changes whenever the program changes; empty if there is no such program.
     """
 
@@ -170,10 +158,9 @@ def described_host(
     glibc: str | None = None,
     origin: str = "",
 ) -> Host:
-    """Describe a machine by its platform tag: ``win_amd64``, ``linux_aarch64``, ``manylinux_2_28_x86_64``…
+    """Describe a machine by its platform tag; without ``python_version`` it has the Python of this process.
 
-    Without ``python_version`` its Python has the version and ABI of this process. ``glibc`` overrides a manylinux
-    tag's. ``origin`` is the source of the description.
+    ``glibc`` overrides a manylinux tag's. ``origin`` is the source of the description.
     """
     problems: list[Problem] = []
     with collect_problems(problems):
@@ -207,12 +194,10 @@ def described_host(
 def parse_platform(text: str, origin: str = "") -> Platform:
     """Read a platform tag, in any case, with ``-`` or ``_``, and with ``windows`` for ``win``.
 
-    The result has the tag of a wheel built on such a machine: ``linux_x86_64`` also for
-    ``manylinux_2_28_x86_64``, whose glibc is kept.
+    The result has the tag of a wheel built there: ``linux_x86_64`` also for ``manylinux_2_28_x86_64``.
     """
     tag = re.sub(r"[-.\s]+", "_", text.strip().lower())
-    if tag.startswith("windows"):
-        tag = tag.replace("windows", "win", 1)
+    tag = re.sub("^windows", "win", tag)
     if tag in _WINDOWS:
         return Platform(tag, "Windows", _WINDOWS[tag], None)
     if match := _MACOS.fullmatch(tag):
@@ -221,7 +206,7 @@ def parse_platform(text: str, origin: str = "") -> Platform:
         glibc = match["glibc"].replace("_", ".") if match["glibc"] else _LEGACY_MANYLINUX.get(match["kind"])
         musl = match["musl"] and match["musl"].replace("_", ".")
         return Platform(f"linux_{match['machine']}", "Linux", match["machine"], glibc, musl)
-    raise refusal("unknown-platform", origin=origin, name=text, forms=", ".join(_ACCEPTED))
+    raise refusal("unknown-platform", origin=origin, name=text, forms=_ACCEPTED)
 
 
 def described_python(version: str, executable: str = "", origin: str = "") -> Python:
@@ -242,9 +227,7 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
 
 
 def marker_environment(host: Host) -> dict[str, str]:
-    """Every marker variable except ``extra``.
-
-    The names and their meaning:
+    """Every marker variable except ``extra``:
     https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
     """
     os_name, sys_platform = _NAMES.get(host.system, ("posix", host.system.lower()))
@@ -265,11 +248,7 @@ def marker_environment(host: Host) -> dict[str, str]:
 
 
 def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
-    """Whether a PEP 508 marker is true.
-
-    Raises:
-        ValueError: it is not a marker, or it uses ``extra``.
-    """
+    """Whether a PEP 508 marker is true; ValueError if it is none, or uses ``extra``."""
     try:
         return Marker(marker).evaluate(dict(environment))
     except UndefinedEnvironmentName as error:

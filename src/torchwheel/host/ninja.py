@@ -1,7 +1,6 @@
 """Find ninja, and read a build folder's graph, dependencies and log.
 
-Sources: https://ninja-build.org/manual.html (Build statements, Extra tools, The Ninja log), and src/build_log.cc and
-src/deps_log.h in ninja's repository.
+Sources: https://ninja-build.org/manual.html, and src/build_log.cc and src/deps_log.h in ninja's repository.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ STATUS = "[%f/%t] "
 
 DEPENDENCIES = ".ninja_deps"
 """Ninja's log of the headers of each object, in four-byte words."""
-
 LOG = ".ninja_log"
-"""Ninja's log of the start and end of each output, in the build folder."""
 
 _RERUN = "RERUN_CMAKE"
 _STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): ([\w.-]+)([^\n]*?)\r?$((?:\n +[^\n]*)*)", re.MULTILINE)
@@ -43,9 +40,8 @@ _WITHOUT_FILES = frozenset(
 _WORD = re.compile(rb"(?:\$.|[^ $])+")
 _ESCAPED = re.compile(rb"\$(.)")
 _LOG_HEAD = b"# ninjadeps\n" + struct.pack("=i", 4)
+# Marks a record of an output in the log of dependencies; the other records are paths.
 _OF_OUTPUT = 1 << 31
-"""Marks a record of an output in the log of dependencies; the other records are paths."""
-
 _STATUS = re.compile(rb"\[\s*(\d{1,9})/(\d{1,9})\] ")
 _SECONDS = 60
 _MOST_LOG_BYTES = 1 << 28
@@ -56,17 +52,13 @@ class NotReadable(Exception):
 
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
-    """Find the ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
+    """Find the ninja to run: PyPI's package in this environment, else the first on PATH."""
     beside = find_program("ninja", str(Path(sys.executable).parent))
     return beside or find_program("ninja", environment.get("PATH"))
 
 
 def read_commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
-    """Read the steps of a build folder: ``output``, ``file`` (its first input) and ``command`` of each.
-
-    Raises:
-        NotReadable: ninja cannot read the folder.
-    """
+    """Read ``output``, ``file`` (its first input) and ``command`` of a build folder's steps, or raise NotReadable."""
     command = [ninja, "-C", str(folder), "-t", "compdb"]
     try:
         answer = ask_program(
@@ -97,12 +89,8 @@ def graph_stamps(folder: Path) -> list[tuple[int, int, int]]:
 
 
 def read_dependencies(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
-    """Read the inputs of a build folder's steps from ``build.ninja``, and headers from ninja's log of dependencies.
-
-    Order-only inputs are left out.
-
-    Returns:
-        The paths as written; and outputs, each with the indices of its inputs among the paths.
+    """Read the paths in ``build.ninja`` and ninja's log of dependencies, and each output with the indices of its inputs
+    among the paths, without order-only ones.
     """
     paths: list[str] = []
     made: list[tuple[str, Collection[int]]] = [
@@ -128,10 +116,7 @@ def outputs_without_headers(folder: Path) -> list[str]:
 
 def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collection[int]]]:
     """Read the inputs of each output as indices into ``paths``, to which the log's paths are added."""
-    try:
-        log = file.read_bytes()
-    except OSError:
-        return []
+    log = _read_bytes(file)
     of_output: dict[int, Collection[int]] = {}
     at = len(_LOG_HEAD) if log.startswith(_LOG_HEAD) else len(log)
     while at + 4 <= len(log):
@@ -217,28 +202,21 @@ def _split_paths(text: bytes) -> list[str]:
 
 
 def forget_steps(folder: Path, outputs: Collection[str]) -> None:
-    """Make ninja run the steps of outputs again, by removing them from its log; the outputs stay.
-
-    So a step that finds nothing to change does not make its dependents run (``restat``).
-    """
+    """Make ninja run the steps of outputs again, by removing them from its log."""
     lines = _read_bytes(folder / LOG).splitlines(keepends=True)
-    kept = [line for line in lines if not _is_of_output(line, outputs)]
-    if kept != lines:
-        atomic_write(folder / LOG, b"".join(kept))
-
-
-def _is_of_output(line: bytes, outputs: Collection[str]) -> bool:
-    fields = line.split(b"\t")
-    return len(fields) == 5 and os.fsdecode(fields[3]) in outputs
+    fields = [line.split(b"\t") for line in lines]
+    kept = [one for one in fields if len(one) != 5 or os.fsdecode(one[3]) not in outputs]
+    # The outputs stay, so that a step that finds nothing to change does not make its dependents run (restat).
+    if kept != fields:
+        atomic_write(folder / LOG, b"".join(map(b"\t".join, kept)))
 
 
 def step_times(folder: Path) -> dict[str, int]:
     """The duration of the step of each output, in nanoseconds; empty without a log."""
-    try:
+    with suppress(OSError):
         ended = NinjaLog(folder).read_new_steps()
-    except OSError:
-        return {}
-    return {output: (one.end - one.start) * 10**6 for one in ended for output in one.outputs}
+        return {output: (one.end - one.start) * 10**6 for one in ended for output in one.outputs}
+    return {}
 
 
 def parse_progress(line: bytes) -> tuple[int, int] | None:
@@ -256,7 +234,7 @@ class Ended:
 
 
 class NinjaLog:
-    """Follows ninja's log, which grows by a line for each output and is sometimes rewritten."""
+    """Follows ninja's log, which is sometimes rewritten."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / LOG

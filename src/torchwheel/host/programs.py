@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +60,8 @@ def program_stem(program: str) -> str:
 
 
 def is_same_program(named: str, path: str) -> bool:
-    """Whether a program that is named, by its path or as one of ``PATH``, is the one at a path.
-
-    Its name counts even where links lead to one file, because clang++ and ccache's links do what their names say.
-    """
+    """Whether a program that is named, by its path or as one of ``PATH``, is the one at a path."""
+    # Even where links lead to one file, because clang++ and ccache's links do what their names say.
     same_name = program_stem(named) == program_stem(path)
     return same_name and (not _has_folder(named) or os.path.realpath(named) == os.path.realpath(path))
 
@@ -70,8 +69,7 @@ def is_same_program(named: str, path: str) -> bool:
 def on_path(command: Sequence[str], environment: Mapping[str, str] | None) -> list[str]:
     """Resolve a command for CreateProcess, so that no program of the current folder is run; unchanged elsewhere.
 
-    Raises:
-        FileNotFoundError: Windows has no such program on PATH.
+    FileNotFoundError if there is no such program on PATH.
     """
     if sys.platform != "win32" or _has_folder(command[0]):
         return list(command)
@@ -141,35 +139,28 @@ def _wait_for_output(
 def has_program_version(name: str, needed: str, environment: Mapping[str, str]) -> bool:
     """Whether the first program of a name on ``PATH`` has a version in a range such as ``>=3.20``."""
     path, versions = find_program(name, environment.get("PATH", "")), read_range(needed)
-    if path is None:
-        return False
-    try:
-        found = find_in_answer(VERSION, ask_program([path, "--version"], environment))
-    except NoAnswer:
-        return False
-    return versions is None or versions.contains(found[0])
+    with suppress(NoAnswer):
+        if path is not None:
+            found = find_in_answer(VERSION, ask_program([path, "--version"], environment))
+            return versions is None or versions.contains(found[0])
+    return False
 
 
 def find_in_answer(
     pattern: re.Pattern[str], answer: subprocess.CompletedProcess[str], *, in_errors: bool = False
 ) -> re.Match[str]:
-    """Search a program's output.
-
-    Args:
-        in_errors: search standard error, and ignore the exit status.
+    """Search a program's output, or its standard error whatever its exit status.
 
     Raises:
         NoAnswer: the program failed, or the pattern was not found.
     """
     program = answer.args[0]
     if answer.returncode != 0 and not in_errors:
-        raise NoAnswer(
-            f"{program} ended with status {answer.returncode}{_quote_answer(answer.stderr or answer.stdout)}"
-        )
-    match = pattern.search(answer.stderr if in_errors else answer.stdout)
-    if match is None:
-        raise NoAnswer(f"{program} does not tell its version{_quote_answer(answer.stdout or answer.stderr)}")
-    return match
+        quoted = _quote_answer(answer.stderr or answer.stdout)
+        raise NoAnswer(f"{program} ended with status {answer.returncode}{quoted}")
+    if match := pattern.search(answer.stderr if in_errors else answer.stdout):
+        return match
+    raise NoAnswer(f"{program} does not tell its version{_quote_answer(answer.stdout or answer.stderr)}")
 
 
 def _quote_answer(text: str) -> str:
@@ -185,11 +176,9 @@ def printed_nothing(reason: str) -> bool:
 def _end_group(process: subprocess.Popen[str]) -> None:
     if sys.platform == "win32":
         end_tree(process.pid)
-        return
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def end_tree(pid: int) -> None:
@@ -218,11 +207,9 @@ def _read_process(pid: int) -> Process | None:
     fields = _supervisor.stat_fields(pid)
     folder = Path("/proc", str(pid))
     try:
-        words = folder.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        status = dict(
-            line.split(":", 1)
-            for line in folder.joinpath("status").read_text("utf-8", "replace").splitlines()
-        )
+        words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        lines = (folder / "status").read_text("utf-8", "replace").splitlines()
+        status = dict(line.split(":", 1) for line in lines)
         # Source: proc_pid_status(5); a process that has ended has no such lines.
         memory, peak = (int(status[name].removesuffix("kB")) * 1024 for name in ("VmRSS", "VmHWM"))
     except (OSError, ValueError, KeyError):

@@ -47,16 +47,14 @@ USED_FOR = "used-for.txt"
 """In a folder of the cache: the path of what it was last used for. The file's time is that of the use."""
 
 _ELSEWHERE = "temporary"
-
+_ROOT = 0
+_SEARCHABLE = stat.S_IXGRP | stat.S_IXOTH
 _PLAIN_PLACE = Path("/var/tmp")
 """Files there survive a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
 
 
 def this_host(environment: Mapping[str, str] | None = None) -> Host:
-    """Describe this machine.
-
-    Compilers are found through ``environment`` (``CC``, ``CXX``, ``PATH``); without it, none are searched for.
-    """
+    """Describe this machine; compilers are searched for only in an environment (``CC``, ``CXX``, ``PATH``)."""
     libc, libc_version = platform.libc_ver()
     has_musl = platform.system() == "Linux" and libc != "glibc"
     # The newest musl whose wheels pip takes here.
@@ -144,20 +142,15 @@ def base_interpreter() -> str:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of builds and environments.
-
-    It is :func:`asked_cache_folder`, or a folder with a plain path if build tools might misread a character of the
-    former, which is in the commands of every build.
+    """Return the folder of builds and environments: the user's, or one with a plain path if build tools might misread a
+    character of it.
     """
     asked = asked_cache_folder(environment)
     return asked if sys.platform == "win32" or not odd_characters(asked) else _plain_folder() or asked
 
 
 def odd_characters(path: PurePath) -> str:
-    """Return the characters of a path that may break build tools, sorted.
-
-    Letters and digits of all alphabets, blanks and a few signs are safe; tests build with each of them.
-    """
+    """Return the characters of a path that may break build tools, sorted; tests build with each of the others."""
     # Combining marks are safe too, because Apple's file systems decompose ü.
     harmless = (sign for sign in str(path) if sign.isalnum() or unicodedata.category(sign).startswith("M"))
     return "".join(sorted({*str(path)} - _HARMLESS - {*harmless}))
@@ -201,13 +194,10 @@ def temporary_folder(beside: Path) -> Path:
 
 @contextmanager
 def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[str, str]]:
-    """Create a build's own folder for temporary files, and yield the variables that name it.
+    """Create a build's :func:`temporary_folder`, and yield the variables that name it.
 
     The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
     A folder elsewhere names the build that it belongs to, and is removed at the end.
-
-    Args:
-        beside: the folder beside the build; see :func:`temporary_folder`.
     """
     folder = temporary_folder(beside)
     # One process of a build may start another.
@@ -223,18 +213,13 @@ def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[
 
 
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder that the user configured.
-
-    It is ``TORCHWHEEL_CACHE_DIR``, else the user's cache folder; without a home, a folder with a plain path.
-    """
-    chosen = environment.get("TORCHWHEEL_CACHE_DIR")
-    if chosen:
+    """Return ``TORCHWHEEL_CACHE_DIR``, else the user's cache folder; without a home, a folder with a plain path."""
+    if chosen := environment.get("TORCHWHEEL_CACHE_DIR"):
         return expand_home(chosen).absolute()
     if sys.platform == "win32":
         # Windows limits paths to 260 characters, so no "torchwheel\\Cache".
         return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
-    own = _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches")
-    if folder := own or _plain_folder():
+    if folder := _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches") or _plain_folder():
         return folder
     raise refusal("no-cache-folder", origin=_PLAIN_PLACE)
 
@@ -264,7 +249,6 @@ def expand_home(path: str) -> Path:
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:
-    """Return the folder of the environment for these requirements; it need not exist."""
     digest = short_digest([sys.base_prefix, *sorted(requires)])
     return cache / "environments" / f"{abi_tag}-{digest}"
 
@@ -273,9 +257,7 @@ def interpreter_in(folder: Path | None) -> str:
     """The path of the interpreter in an environment's folder; this one if None."""
     if folder is None:
         return this_interpreter()
-    if sys.platform == "win32":
-        return str(folder / "Scripts" / "python.exe")
-    return str(folder / "bin" / "python")
+    return str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
 
 
 def scripts_folder(interpreter: str) -> Path:
@@ -297,7 +279,6 @@ def import_folders(environment: Path | None) -> list[Path]:
 
 
 def is_isolated() -> bool:
-    """Whether this process runs in an environment that its frontend creates anew for every build."""
     return any(map(is_of_isolated, [sys.prefix, *(place for place in sys.path if "site-packages" in place)]))
 
 
@@ -307,18 +288,12 @@ def is_of_isolated(folder: str) -> bool:
     pip's and uv's are recognised by their names; other frontends, such as pypa/build, use the temporary folder.
     """
     temporary = Path(tempfile.gettempdir()).resolve()
-    return _ISOLATED.search(folder) is not None or temporary in Path(folder).resolve().parents
-
-
-_ROOT = 0
-_SEARCHABLE = stat.S_IXGRP | stat.S_IXOTH
+    return bool(_ISOLATED.search(folder)) or temporary in Path(folder).resolve().parents
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder that only this user can enter; an existing one stays as it is.
-
-    Failures are ignored: the first write into it reports them.
-    """
+    """Create a folder that only this user can enter; an existing one stays as it is."""
+    # The first write into it reports a failure.
     with suppress(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(0o700)
@@ -328,24 +303,16 @@ def other_writers(folder: Path) -> str:
     """Describe who else can change a folder's content, or that of a folder directly in it.
 
     A group without other members is ignored, such as the user private groups of Debian and Red Hat. On Windows
-    nothing is checked, because the user's profile has its own access list.
-
-    Returns:
-        ``/srv/cache belongs to bob``, or the empty string for nobody or a missing folder.
+    nothing is checked, because the user's profile has its own access list. Empty for nobody, and a missing folder.
     """
     if sys.platform == "win32":
         return ""
-    try:
-        status = folder.stat()
-    except OSError:
-        return ""
-    if found := _describe_writers(folder, status):
-        return found
-    # Nobody else can reach the folders in it.
-    if not status.st_mode & _SEARCHABLE:
-        return ""
     with suppress(OSError):
-        for entry in os.scandir(folder):
+        status = folder.stat()
+        if found := _describe_writers(folder, status):
+            return found
+        # Otherwise nobody else can reach the folders in it.
+        for entry in os.scandir(folder) if status.st_mode & _SEARCHABLE else ():
             if entry.is_dir() and (found := _describe_writers(folder / entry.name, entry.stat())):
                 return found
     return ""
@@ -365,15 +332,13 @@ if sys.platform != "win32":
 
     def _is_own_group(group: int) -> bool:
         """Whether a group has no members but this user and root."""
-        if group == _ROOT:
-            return True
         user = _user_name(os.geteuid())
         try:
             entry = grp.getgrgid(group)
         except KeyError:
             # A container's user without a name, with a group of the same number.
-            return group == os.geteuid()
-        return entry.gr_name == user and set(entry.gr_mem) <= {user}
+            return group in (_ROOT, os.geteuid())
+        return group == _ROOT or (entry.gr_name == user and set(entry.gr_mem) <= {user})
 
     def _user_name(number: int) -> str:
         try:

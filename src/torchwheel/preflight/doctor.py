@@ -28,7 +28,7 @@ from torchwheel.toolkit.select import Candidates
 
 @dataclass(frozen=True)
 class Examination:
-    """Doctor's report, and what it says of the build; empty if that could not be planned."""
+    """Doctor's report, and what it says of a build that could be planned."""
 
     report: Report
     wheel: str = ""
@@ -63,10 +63,7 @@ def source_of(finding: Finding) -> str:
 
 
 def examine_request(request: BuildRequest, host_file: Path | None = None) -> Examination:
-    """Report the problems of the requested build before it starts.
-
-    An invalid request gives a report too, with all of its problems.
-    """
+    """Report the problems of the requested build, or of an invalid request, before it starts."""
     facts = read_host_file(host_file) if host_file is not None else None
     try:
         return examine_plan(request, facts)[1]
@@ -75,7 +72,6 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Exa
 
 
 def examine_plan(request: BuildRequest, facts: HostFacts | None) -> tuple[Plan, Examination]:
-    """Plan a build for this machine or a described one, and examine the plan."""
     plan = make_plan(survey(request) if facts is None else described_inputs(request, facts))
     return plan, Examination(
         run_preflight(plan, request.environment, facts),
@@ -87,7 +83,6 @@ def examine_plan(request: BuildRequest, facts: HostFacts | None) -> tuple[Plan, 
 
 
 def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
-    """Return the inputs of a plan for a described machine: its toolkits, its environment, its GPUs."""
     settings = load_settings(
         request.project,
         request.config_settings,
@@ -97,18 +92,14 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
     )
     tree = source_tree(request.project, settings)
     toolkits = tuple(found.toolkit for found in facts.toolkits or ())
-    cache = _cache_folder(facts)
+    named, cache = _named_toolkit(settings, facts, toolkits), _cache_folder(facts)
     # If its toolkits are known, having none is an error as on this machine.
     host = replace(facts.host, here=facts.toolkits is not None)
     return Inputs(
         settings=settings,
         tree=tree,
         host=host,
-        toolkits=Candidates(
-            _named_toolkit(settings, facts, toolkits),
-            toolkits,
-            folder=toolkits_folder(cache),
-        ),
+        toolkits=Candidates(named, toolkits, folder=toolkits_folder(cache)),
         cache=cache,
         environment=None if settings.build_env == "current" else Path("environment"),
         python_executable=facts.host.python.executable or usual_python(facts.host.platform_tag),
@@ -167,12 +158,7 @@ def _summary_lines(examined: Examination, columns: int, colour: bool) -> Iterato
         f"{count_noun(len(report.passed), 'check')} passed",
     ]
     counts += [f"{count_noun(unchecked, 'check')} could not be made"] if unchecked else []
-    verdict = (
-        "the build would fail"
-        if report.errors
-        else "no error was found"
-        if not skipped
-        else "no other error was found"
-    )
-    style = "error" if report.errors else "ok"
+    style, verdict = "ok", "no other error was found" if skipped else "no error was found"
+    if report.errors:
+        style, verdict = "error", "the build would fail"
     yield from (paint(line, style, colour) for line in wrap(f"{verdict}: {', '.join(counts)}", columns))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
+from torchwheel.preflight.tree_facts import source_sizes
 from torchwheel.progress.build_record import BuildRecord, read_build_record
 from torchwheel.progress.estimate import kind_of
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
@@ -15,15 +15,12 @@ from torchwheel.system.toml import shipped_toml
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")
-_MEGABYTE = 1e6
 # A measurement of this very build is better.
 _OWN = (0.8, 1.5)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """The estimated effort of a build."""
-
     least: float
     most: float
     basis: str
@@ -31,7 +28,6 @@ class Effort:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """Named rows of text; the time of a rebuild without changes is shown if this build takes longer."""
         again = shipped_toml(_TIMES)["again"]["seconds"]
         measured = f"about {format_duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
         return (
@@ -56,25 +52,25 @@ class Effort:
 
 def read_effort(plan: Plan, *, here: bool) -> Effort | None:
     """Estimate a planned build from its tree and, if it is for this machine, from the last build in its folder."""
-    cxx_bytes, cuda_bytes = source_sizes(plan.tree.root)
-    tree = TreeFacts(cxx_bytes=cxx_bytes, cuda_bytes=cuda_bytes)
-    return estimate_effort(plan, tree, read_build_record(plan.folders.record) if here else None)
+    last = read_build_record(plan.folders.record) if here else None
+    return estimate_effort(plan, source_sizes(plan.tree.root), last)
 
 
-def estimate_effort(plan: Plan, tree: TreeFacts, last: BuildRecord | None = None) -> Effort | None:
-    """Estimate a planned build; None if the size of its sources is unknown."""
-    if not tree.cxx_bytes:
+def estimate_effort(plan: Plan, sources: tuple[int, int], last: BuildRecord | None = None) -> Effort | None:
+    """Estimate a planned build from the bytes of its C++ and CUDA sources; None if they are unknown."""
+    cxx_bytes, cuda_bytes = sources
+    if not cxx_bytes:
         return None
     debug = plan.settings.debug_information
-    disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, plan.architecture_count, debug=debug)
+    disk = disk_estimate(cxx_bytes, cuda_bytes, plan.architecture_count, debug=debug)
     measured = _from_record(plan, last) if last else None
-    return Effort(*(measured or _from_sizes(plan, tree)), disk)
+    return Effort(*(measured or _from_sizes(plan, cxx_bytes, cuda_bytes)), disk)
 
 
-def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
+def _from_sizes(plan: Plan, cxx_bytes: int, cuda_bytes: int) -> tuple[float, float, str]:
     times, jobs, count = shipped_toml(_TIMES), plan.jobs, plan.architecture_count
-    cxx = tree.cxx_bytes / _MEGABYTE * (kind_of("any.cpp.o").rate or 0.0)
-    cuda = tree.cuda_bytes / _MEGABYTE * (kind_of("any.cu.o").rate or 0.0) if count else 0.0
+    cxx = cxx_bytes / 1e6 * (kind_of("any.cpp.o").rate or 0.0)
+    cuda = cuda_bytes / 1e6 * (kind_of("any.cu.o").rate or 0.0) if count else 0.0
     minimal = "minimal" in plan.settings.profile
     more = times["minimal" if minimal else "components"]["most"]
     fixed, added = times["fixed"]["seconds"], times["architecture"]
@@ -83,9 +79,9 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
         fixed + factor * (cxx / of_cxx + cuda * (1 + share * (count - 1)) / of_cuda)
         for factor, share in ((1.0, added["least"]), (more, added["most"]))
     )
-    sources = f"{file_size(tree.cxx_bytes)} of C and C++"
+    sources = f"{file_size(cxx_bytes)} of C and C++"
     if count:
-        sources += f" and {file_size(tree.cuda_bytes)} of CUDA for {count_noun(count, 'architecture')}"
+        sources += f" and {file_size(cuda_bytes)} of CUDA for {count_noun(count, 'architecture')}"
     basis = f"{count_noun(jobs.max_jobs, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
     basis += "measured without CUDA in the profile minimal"
     return least, most, basis + ("" if minimal else ", and this build has more components")
@@ -110,11 +106,7 @@ def _from_record(plan: Plan, own: BuildRecord) -> tuple[float, float, str] | Non
 def disk_estimate(
     cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool, built_share: float = 0.0
 ) -> int:
-    """Estimate the bytes that a build still takes on disk.
-
-    Args:
-        built_share: how much of it lies there already, 0 to 1; new objects replace those.
-    """
+    """Estimate the bytes that a build still takes on disk; new objects replace the ``built_share`` of 0 to 1."""
     data = shipped_toml(_SIZES)
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
     objects *= (data["debug"]["factor"] if debug else 1) * (1 - built_share)

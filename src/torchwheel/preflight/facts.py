@@ -1,7 +1,6 @@
 """Facts about a machine and its CUDA toolkits beyond ``host.Host``, for this machine or a described one.
 
-None always means unknown; a known absence is ``NOT_INSTALLED``, False or an empty tuple. Rules do not judge unknown
-facts.
+None always means unknown; a known absence is ``NOT_INSTALLED``, False or an empty tuple.
 """
 
 from __future__ import annotations
@@ -22,16 +21,10 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.versions import parse_numbers
 
-_FILE = Path(__file__).with_name("toolkit_parts.toml")
-
 
 @dataclass(frozen=True)
 class Installed:
-    """A program or library.
-
-    Attributes:
-        path: its path; may be empty. For a library that is not installed, its missing file.
-    """
+    """A program or library; ``path`` may be empty, and is the missing file of a library that is not installed."""
 
     version: str
     path: str = ""
@@ -51,8 +44,7 @@ class HostFacts:
     Attributes:
         compilers_known: whether ``host.compilers`` is complete, or unknown.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
-        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``,
-            ``network`` -> why.
+        unanswered: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver`` or ``network`` -> why.
     """
 
     host: Host
@@ -74,16 +66,10 @@ class HostFacts:
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 
-_FIRST_DRIVER = 100
-"""Lower numbers are those of L4T, Jetson's Linux: 35.4.1 is JetPack 5's, whose driver has no separate number."""
-
-
 def is_l4t(driver: str) -> bool:
-    """Whether a reported driver version is actually the number of Jetson's Linux.
-
-    Source: https://developer.nvidia.com/embedded/jetson-linux-archive
-    """
-    return parse_numbers(driver)[:1] < (_FIRST_DRIVER,)
+    """Whether a driver version is that of Jetson's Linux: https://developer.nvidia.com/embedded/jetson-linux-archive"""
+    # 35.4.1 is JetPack 5's, whose driver has no separate number.
+    return parse_numbers(driver)[:1] < (100,)
 
 
 CUDA_COMPILERS = ("CMAKE_CUDA_COMPILER", "CUDACXX", "CUDA_NVCC_EXECUTABLE")
@@ -96,8 +82,7 @@ CUDA_HOST_COMPILERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHO
 def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided, str]]:
     """Yield the programs that the user names as a CUDA compiler of a plan, each with its option or variable.
 
-    The toolkit's own nvcc is left out: its facts are the toolkit's, and an assumed toolkit has none. nvcc also accepts
-    a folder for its host compiler.
+    The toolkit's own nvcc is left out, and a folder, which nvcc also accepts for its host compiler.
     """
     if plan.toolkit is None:
         return
@@ -109,8 +94,6 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
 
 @dataclass(frozen=True)
 class ToolkitFacts:
-    """An installed toolkit."""
-
     toolkit: Toolkit
     missing: tuple[str, ...] = ()
     limits: HostCompilerLimits | None = None
@@ -119,12 +102,7 @@ class ToolkitFacts:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a CUDA toolkit that a build may need.
-
-    Attributes:
-        header: the header that it must have, relative to an include folder; empty for none.
-        mentioned: the identifiers in CMake files of trees that need the part; empty for every tree.
-    """
+    """A part of a CUDA toolkit that trees need whose CMake files mention it, or all trees; it may have no header."""
 
     name: str
     header: str
@@ -132,7 +110,6 @@ class Part:
     mentioned: tuple[str, ...]
 
     def describe_files(self, system: str) -> str:
-        """Describe the part's files on a system (``Linux``): its header and its library."""
         library = f"{self.library}.lib" if system == "Windows" else f"lib{self.library}.so"
         return ", ".join(filter(None, (self.header, self.library and library)))
 
@@ -141,7 +118,7 @@ class Part:
 def toolkit_parts() -> tuple[Part, ...]:
     return tuple(
         Part(row["name"], row.get("header", ""), row.get("library", ""), tuple(row.get("mentioned", ())))
-        for row in read_toml(_FILE)["part"]
+        for row in read_toml(Path(__file__).with_name("toolkit_parts.toml"))["part"]
     )
 
 
@@ -156,13 +133,9 @@ def read_toolkit_facts(toolkit: Toolkit) -> ToolkitFacts:
 
 def _is_there(part: Part, toolkit: Toolkit) -> bool:
     header = not part.header or any(is_file(Path(folder) / part.header) for folder in toolkit.include_dirs)
-    return header and (not part.library or _has_library(part.library, toolkit))
-
-
-def _has_library(name: str, toolkit: Toolkit) -> bool:
-    if toolkit.library_dir is None:
-        return False
+    if not part.library or not header or toolkit.library_dir is None:
+        return header and not part.library
     # NVIDIA's installers put cupti into a separate folder.
     extras = (Path(toolkit.root) / "extras" / "CUPTI" / folder for folder in ("lib64", "lib"))
-    names = (f"lib{name}.so", f"lib{name}_static.a", f"{name}.lib")
+    names = (f"lib{part.library}.so", f"lib{part.library}_static.a", f"{part.library}.lib")
     return any(is_file(place / file) for place in (Path(toolkit.library_dir), *extras) for file in names)

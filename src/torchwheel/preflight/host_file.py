@@ -19,18 +19,17 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
 FORMAT = 1
-"""The version of the format; incremented with every incompatible change."""
+"""Incremented with every incompatible change."""
 
+# Ten times the size of a real file.
 _MAX_BYTES = 1 << 15
-"""Ten times the size of a real file."""
 _DESCRIBED = "described"
 _NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
 _WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
+# No rule reads these keys any more; files that hold them stay valid.
 _FORMER_KEYS = frozenset({"compiles", "header-version", "long-paths", "nvcc-version", "visual-studio"})
-"""Keys of this format that no rule reads any more; files that hold them stay valid."""
-
 # The keys of each table with their TOML type, and for containers the type of their items.
 _Types = Mapping[str, "type | tuple[type, type]"]
 _MACHINE: _Types = {
@@ -83,9 +82,8 @@ _TOOLKIT: _Types = {
     "msvc": (list, int),
     "glibc-conflict": str,
 }
-_REQUIRED = ("root", "version")
+# Keys that are not named like the attribute.
 _OTHER_NAMES = {"include": "include_dirs", "library": "library_dir", "msvc": "msvc_range"}
-"""Keys that are not named like the attribute."""
 _GPU: _Types = {"name": str, "compute-capability": str}
 _INSTALLED: _Types = {"version": str, "path": str}
 
@@ -172,22 +170,23 @@ class _Reader:
 
     def read_toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
         entry = f"toolkit {row.get('root')!r}"
-        row = {
+        row = self.read_table(row, _TOOLKIT, entry, ["root", "version"])
+        usual = {
             "origin": _DESCRIBED,
             "identity": _DESCRIBED,
-            **self.read_table(row, _TOOLKIT, entry, _REQUIRED),
+            "full_version": row["version"],
+            "include_dirs": (),
         }
-        found = {"full_version": row["version"], "include_dirs": (), **_to_attributes(row)}
+        found = {**usual, **_to_attributes(row)}
         if len(found.get("msvc_range", ())) not in (0, 2):
             self.refuse("malformed-data/msvc", entry=entry, value=row["msvc"])
         limits = HostCompilerLimits(**_of_type(HostCompilerLimits, found))
-        written = found.get("glibc_conflict")
-        conflict = "" if written == _NO_CONFLICT else written
+        conflict = found.get("glibc_conflict")
         toolkit = {"nvcc": None, "library_dir": None, **_of_type(Toolkit, found)}
         return ToolkitFacts(
             Toolkit(**toolkit),
             limits=None if limits == HostCompilerLimits() else limits,
-            glibc_conflict=conflict,
+            glibc_conflict="" if conflict == _NO_CONFLICT else conflict,
             missing=found.get("missing", ()),
         )
 
@@ -204,7 +203,7 @@ class _Reader:
             name: self.read_table(own, _INSTALLED, f"{group}.{name}")
             for name, own in row.get(group, {}).items()
         }
-        return {name: Installed(own.get("version", ""), own.get("path", "")) for name, own in rows.items()}
+        return {name: Installed(**{"version": "", **own}) for name, own in rows.items()}
 
 
 def _to_attributes(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,8 +222,8 @@ def _type_faults(
     key: str, value: Any, wanted: type | tuple[type, type]
 ) -> Iterator[tuple[str, object, type]]:
     outer, inner = wanted if isinstance(wanted, tuple) else (wanted, None)
-    # Not isinstance, because True is an int.
     content: Any = value
+    # Not isinstance, because True is an int.
     if type(value) is not outer:
         yield key, value, outer
     elif inner is not None:
@@ -233,12 +232,7 @@ def _type_faults(
 
 
 def host_file_text(facts: HostFacts, home: str = "") -> str:
-    """Format a machine as TOML.
-
-    Args:
-        facts: the machine; its environment is written unchanged, so it must not contain secrets.
-        home: a folder to write as ``~``, to hide the user's name.
-    """
+    """Format a machine, whose environment must not contain secrets, as TOML with ``~`` for a folder."""
     return without_folder("\n".join(_toml_lines(facts)) + "\n", home)
 
 
@@ -263,10 +257,9 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
     for name, compilers in (("compilers", host.compilers), ("other-compilers", facts.other_compilers)):
         yield from _table_array(name, (_format_record(_COMPILER, _written(one)) for one in compilers))
     yield from _table_array("toolkits", map(_toolkit_row, facts.toolkits or ()))
-    gpus = (
-        {"name": gpu.name, "compute-capability": gpu.compute_capability.dotted} for gpu in facts.gpus or ()
-    )
-    yield from _table_array("gpus", gpus)
+    gpus = facts.gpus or ()
+    rows = ({"name": one.name, "compute-capability": one.compute_capability.dotted} for one in gpus)
+    yield from _table_array("gpus", rows)
     for group, found in (("libraries", facts.libraries), ("tools", facts.tools)):
         for name in sorted(found):
             yield from _format_table(f"{group}.{name}", vars(found[name]))

@@ -1,7 +1,4 @@
-"""The rules, ``rules/*.toml``, the input and the answers of their checks, and the registry of checks by rule.
-
-The text for a violation is in the catalogue of messages (``messages.py``).
-"""
+"""The rules, ``rules/*.toml``, the input and the answers of their checks, and the registry of checks by rule."""
 
 from __future__ import annotations
 
@@ -35,6 +32,7 @@ SUBJECTS = (
     "probes",
 )  # fmt: skip
 _COMPILERS = ("toolkit", "architectures", "host_compiler")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,6 @@ class Rule:
     yields_to: tuple[str, ...] = ()
 
     def finding(self, violation: Violation) -> Finding:
-        """Return a violation as a finding.
-
-        Raises:
-            KeyError: its values lack one of the placeholders.
-        """
         values = {**violation.values, "nearest": violation.nearest}
         return Finding(self.severity, Problem.of(self.id, violation.origin, **values))
 
@@ -80,20 +73,16 @@ def read_rules() -> Mapping[str, Rule]:
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
-            texts = {key: row.get(key, "") for key in ("saves", "source")}
             found[row["id"]] = Rule(
                 id=row["id"],
                 subject=subject,
                 severity=Severity(row["severity"]),
                 gpu=row.get("gpu", False),
+                saves=row.get("saves", ""),
+                source=row.get("source", ""),
                 yields_to=tuple(row.get("yields-to", ())),
-                **texts,
             )
     return found
-
-
-CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
-"""CMake's own list of architectures, which PyTorch's CMake files ignore."""
 
 
 def target_gpus(plan: Plan) -> tuple[KnownGpu, ...]:
@@ -127,7 +116,6 @@ class Context:
         return self.plan.settings.defines
 
     def is_on(self, option: str) -> bool:
-        """Whether an option is switched on explicitly."""
         return option in self.options and self.options[option].on
 
     def is_off(self, option: str) -> bool:
@@ -160,12 +148,10 @@ class Context:
     @property
     def accepted_cuda(self) -> tuple[ToolkitRelease, ...]:
         """The compiling releases that PyTorch's release accepts; none if that is unknown."""
-        release = self.pytorch
-        return tuple(
-            found
-            for found in self.compiling_cuda
-            if release is not None and release.cuda_accepts(found.version) is CudaSupport.ACCEPTED
-        )
+        release, compiling = self.pytorch, self.compiling_cuda
+        if release is None:
+            return ()
+        return tuple(one for one in compiling if release.cuda_accepts(one.version) is CudaSupport.ACCEPTED)
 
     @property
     def toolkit(self) -> ToolkitFacts | None:
@@ -186,16 +172,11 @@ class Context:
 
     def has_identifier(self, *names: str) -> bool:
         """Whether the tree's CMake files use one of these identifiers."""
-        return any(name in self.plan.tree.known_names for name in names)
-
-
-T = TypeVar("T")
+        return not self.plan.tree.known_names.isdisjoint(names)
 
 
 @dataclass(frozen=True)
 class Violation:
-    """The rule is broken."""
-
     values: Mapping[str, str] = field(default_factory=dict)
     nearest: str = ""
     origin: str = ""
@@ -224,43 +205,29 @@ class NotJudged(Exception):
     """A rule cannot be judged because a fact is unknown, or it does not apply to this build."""
 
     def __init__(self, answer: Unknown | None) -> None:
-        super().__init__(answer)
         self.answer = answer
 
 
 def known_cuda(context: Context) -> ToolkitRelease:
-    """Return the build's CUDA release; rules about CUDA do not apply without it.
-
-    Raises:
-        NotJudged: there is none, or it is not in the tables.
-    """
+    """Return the build's CUDA release, or raise NotJudged: rules about CUDA do not apply without it."""
     if context.cuda is None:
         raise NotJudged(None if context.plan.architectures is None else Unknown(CUDA_RELEASE))
     return context.cuda
 
 
 def known_pytorch(context: Context) -> PytorchRelease:
-    """Return the build's PyTorch release.
-
-    Raises:
-        NotJudged: it is not in the tables.
-    """
+    """Return the build's PyTorch release, or raise NotJudged: it is not in the tables."""
     return require_known(context.pytorch, "this release of PyTorch")
 
 
 def require_known(value: T | None, missing: str = "") -> T:
-    """Return a value that a rule needs.
-
-    Raises:
-        NotJudged: it is None, because ``missing`` is unknown or, if that is empty, does not apply to this build.
-    """
+    """Return a value that a rule needs, or raise NotJudged: ``missing`` is unknown or, if empty, it does not apply."""
     if value is None:
         raise NotJudged(Unknown(missing) if missing else None)
     return value
 
 
 Check = Callable[[Context], Answer]
-
 CHECKS: dict[str, Check] = {}
 
 

@@ -41,10 +41,9 @@ class Report:
     """What the checks of a planned build found.
 
     Attributes:
-        findings: the plan's own and those of the rules, in the order of fixing: errors, then that no build is needed.
+        findings: the plan's own and those of the rules, in the order of fixing.
         skipped: the ids that the user skips.
         unchecked: unknown fact -> ids of the rules that could not be checked without it.
-        passed: the ids of the rules that hold.
     """
 
     findings: tuple[Finding, ...]
@@ -54,19 +53,16 @@ class Report:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that would stop the build."""
         return stopping_errors(self.findings, self.skipped)
 
     @property
     def recorded(self) -> tuple[Finding, ...]:
         """The findings that a wheel records: the same on machines with other GPUs or drivers."""
-        return tuple(
-            one for one in self.findings if (rule := read_rules().get(one.id)) is None or not rule.gpu
-        )
+        dependent = {rule.id for rule in read_rules().values() if rule.gpu}
+        return tuple(one for one in self.findings if one.id not in dependent)
 
 
 def check_plan(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
-    """Check a planned build against all rules."""
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
     found, passed, unchecked = list(plan.findings), list[str](), dict[str, tuple[str, ...]]()
     decided = {finding.id for finding in plan.findings}
@@ -84,13 +80,7 @@ def check_plan(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Re
 
 
 def run_preflight(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Report:
-    """Check a plan for problems before its build: ``plan``, ``doctor`` and every build do.
-
-    Rules that cannot be judged, such as most about another machine, are unchecked.
-
-    Args:
-        described: another machine of which more than the platform is known; an unknown driver counts as sufficient.
-    """
+    """Check a plan before its build, for ``described`` if more than the platform of another machine is known."""
     if described is None and not plan.host.here:
         return check_plan(plan, HostFacts(plan.host, compilers_known=False), TreeFacts())
     return check_plan(plan, read_facts(environment, plan) if described is None else described)

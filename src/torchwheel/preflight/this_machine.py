@@ -9,6 +9,7 @@ import socket
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -65,12 +66,12 @@ _OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _PUBLIC_HOST = "github.com"
+# Without a network a resolver may try for half a minute.
 _SECONDS_TO_RESOLVE = 3.0
-"""Without a network a resolver may try for half a minute."""
 
 
 def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> HostFacts:
-    """Describe this machine for a planned build, or for any: then with all of its toolkits."""
+    """Describe this machine for a planned build, or with all of its toolkits."""
     host = plan.host if plan else this_host(environment)
     toolkits = _chosen_toolkit(plan) if plan else tuple(discover_toolkits(environment))
     others = other_compilers(environment)
@@ -138,15 +139,15 @@ def _list_questions(
 
 
 def reported_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that can change a build, sorted; those with a secret's name are left out."""
+    """Return the variables that can change a build, sorted, without those with a secret's name."""
     shown = shipped_toml(Path(__file__).with_name("reported_variables.toml"))["shown"]["names"]
     changes_build = pytorch_variables().can_change_build
     return {
         name: mask_value(name, value)
         for name, value in sorted(environment.items())
         if value
-        and (changes_build(name) or any(fnmatchcase(name.upper(), pattern) for pattern in shown))
         and not is_secret_name(name)
+        and (changes_build(name) or any(fnmatchcase(name.upper(), pattern) for pattern in shown))
     }
 
 
@@ -172,14 +173,13 @@ def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping
 
 
 def find_libraries(
-    environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host, packages: Iterable[Path] = ()
+    environment: Mapping[str, str], toolkits: tuple[Toolkit, ...], host: Host, packages: Iterable[Path] = ()
 ) -> dict[str, Installed]:
     """Find cuDNN, NCCL, CUTLASS and NVSHMEM by their headers, each installed or not.
 
     One with only versioned libraries, such as in PyPI's packages, cannot be linked and counts as not installed, except
     NVSHMEM's package, whose versioned names PyTorch's CMake searches for.
     """
-    toolkits = tuple(toolkits)
     found = {}
     for name, (header, macros) in _LIBRARIES.items():
         folders: Iterable[Path] = _library_folders(name.upper(), environment, toolkits, host)
@@ -242,10 +242,7 @@ def _read_header_version(header: Path, macros: Iterable[str]) -> Installed | Non
 def ask_together(
     questions: Mapping[str, Question], seconds: float = SECONDS_TO_ANSWER + 1
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Ask all questions at once; return the answers, and why the others failed: timeout (``seconds``) or an exception.
-
-    A question that does not end runs on in a daemon thread, which does not keep the process alive.
-    """
+    """Ask all questions at once; return the answers, and why the others failed or took longer."""
     answers: dict[str, Any] = {}
     reasons: dict[str, str] = {}
 
@@ -256,6 +253,7 @@ def ask_together(
             # A question that fails leaves the fact unknown.
             reasons[name] = str(error) or type(error).__name__
 
+    # A question that does not end runs on, and does not keep the process alive.
     threads = [Thread(target=ask, args=item, daemon=True) for item in questions.items()]
     for thread in threads:
         thread.start()
@@ -270,27 +268,18 @@ def ask_together(
 
 def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
     path = find_program(name, environment.get("PATH", ""))
-    return (
-        NOT_INSTALLED
-        if path is None
-        else Installed(find_in_answer(VERSION, ask_program([path, "--version"]))[0], path)
-    )
+    if path is None:
+        return NOT_INSTALLED
+    return Installed(find_in_answer(VERSION, ask_program([path, "--version"]))[0], path)
 
 
 def ask_driver(environment: Mapping[str, str]) -> str:
     """Return the version of NVIDIA's driver from the kernel's file on Linux, else from nvidia-smi; empty for none."""
-    try:
-        match = VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
-    except OSError:
-        match = None
-    if match:
-        return match[0]
+    text = read_beginning(_DRIVER_FILE).partition("\n")[0]
     program = find_program("nvidia-smi", environment.get("PATH", ""))
-    if program is None:
-        return ""
-    match = VERSION.search(
-        ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
-    )
+    if not VERSION.search(text) and program:
+        text = ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
+    match = VERSION.search(text)
     return match[0] if match else ""
 
 
@@ -305,10 +294,9 @@ def is_online(environment: Mapping[str, str]) -> bool | None:
 
 
 def _can_resolve() -> bool:
-    try:
+    with suppress(OSError):
         return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
-    except OSError:
-        return False
+    return False
 
 
 def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
@@ -336,11 +324,10 @@ def installed_packages(names: Iterable[str]) -> dict[str, str]:
 def free_disk(folder: Path) -> int | None:
     """Return the free bytes in an existing or future folder; None if unknown."""
     existing = next((place for place in (folder, *folder.parents) if is_dir(place)), None)
-    try:
+    with suppress(OSError):
         usage = shutil.disk_usage(existing) if existing else None
-    except OSError:
-        return None
-    return usage.free if usage and usage.total else None
+        return usage.free if usage and usage.total else None
+    return None
 
 
 def find_obstacle(folder: Path) -> str:

@@ -29,15 +29,12 @@ _NOT_STAGED = frozenset({".git", "build"})
 _UNREADABLE = "it cannot be read"
 # The libraries that torch/CMakeLists.txt and caffe2/CMakeLists.txt install only with CUDA.
 _CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
-_INCLUDES = 1 << 14
-"""Characters at the beginning of a source that contain its includes."""
-
+# Characters that contain the includes of a source, and a build script; PyTorch's have 5,000.
+_INCLUDES, _SCRIPT = 1 << 14, 1 << 16
 
 NATIVE_AOT = Path(__file__).with_name("native_aot.toml")
 """The facts about native-AOT stage 2."""
 _NVSHMEM = re.compile(r"^NVSHMEM_VERSION=(\d[\d.]*)$", re.MULTILINE)
-_SCRIPT = 1 << 16
-"""Characters of a build script; PyTorch's have 5,000."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +42,12 @@ class TreeFacts:
     """A source tree.
 
     Attributes:
-        nccl: the NCCL that the tree is built with upstream, ``2.27.3``; empty if it does not state it.
+        nccl: the version that the tree is built with upstream, empty if it does not state one; also of NVSHMEM.
         native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
             does not name them, None without such a script.
         unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
-        foreign_libraries: libraries left in the tree by an in-place build for other hardware.
-        built_share: how much of this build earlier ones in its folder have done, by steps: 0 for nothing, 1 for all.
+        built_share: how much of this build earlier ones in its folder have done, by steps, 0 to 1.
         needs_cutlass: a CUDA source that includes CUTLASS's headers if the tree has none; else empty.
-        nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty if it does not state it.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -166,11 +161,8 @@ def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
 
     setup.py installs into the tree and packs whatever is there. Files that git tracks do not count.
     """
-    if (
-        plan.folders.staged
-        or plan.architectures is not None
-        or plan.tree.generation is not Generation.SETUP_PY
-    ):
+    in_place = plan.tree.generation is Generation.SETUP_PY and not plan.folders.staged
+    if not in_place or plan.architectures is not None:
         return ()
     root = plan.tree.root
     found = [path for pattern in _CUDA_LIBRARIES for path in sorted((root / "torch" / "lib").glob(pattern))]

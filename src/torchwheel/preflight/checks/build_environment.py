@@ -33,20 +33,17 @@ from torchwheel.reporting.errors import find_nearest
 from torchwheel.reporting.messages import read_messages
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Settings
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least, major_minor, parse_numbers
 
+# Packages that only contain a program, which other rules check.
 _PROGRAMS = frozenset({"cmake", "ninja"})
-"""Packages that only contain a program, which other rules check."""
-
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
     "Windows": "install Python {minor} from python.org, with 'Download debugging symbols and libraries' left alone",
     "Darwin": "install Python {minor} from python.org",
 }
-
-
 _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
@@ -55,6 +52,7 @@ _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
 _CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
 _MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
+_UNREAD = Path(__file__).parents[1] / "unread.toml"
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
@@ -75,7 +73,7 @@ def not_newer(context: Context) -> Answer:
     tried = published_pythons(pytorch, context.machine.platform_tag)
     if not tried:
         return None
-    breaks = pytorch.python_fails_from is not None and at_least(python, pytorch.python_fails_from)
+    breaks = pytorch.python_fails_from and at_least(python, pytorch.python_fails_from)
     if parse_numbers(python)[:2] <= parse_numbers(tried[-1]) or breaks:
         return Passed()
     newest = f"Python {tried[-1]}"
@@ -97,10 +95,9 @@ def python_compiles(context: Context) -> Answer:
 @checks_machine("no-python-headers")
 def has_python_headers(context: Context) -> Answer:
     minor = context.machine.python.minor_version
-    if require_known(context.host.python_headers, "Python's headers"):
-        return Passed()
-    remedy = _HEADERS.get(context.machine.system, "install them")
-    return Violation({"python": minor}, remedy.format(minor=minor))
+    remedy = _HEADERS.get(context.machine.system, "install them").format(minor=minor)
+    there = require_known(context.host.python_headers, "Python's headers")
+    return Passed() if there else Violation({"python": minor}, remedy)
 
 
 @checks_machine("build-packages-missing")
@@ -110,9 +107,8 @@ def build_packages(context: Context) -> Answer:
     if not context.host.packages:
         return Unknown("the installed Python packages")
     missing = [text for text in context.plan.build_requires if _is_missing(Requirement(text), context)]
-    if not missing:
-        return Passed()
-    return Violation({"missing": ", ".join(missing)}, " ".join(f'"{text}"' for text in missing))
+    nearest = " ".join(f'"{text}"' for text in missing)
+    return Violation({"missing": ", ".join(missing)}, nearest) if missing else Passed()
 
 
 def _is_missing(requirement: Requirement, context: Context) -> bool:
@@ -126,19 +122,14 @@ def _is_missing(requirement: Requirement, context: Context) -> bool:
 
 @checks_machine("no-ninja")
 def ninja_found(context: Context) -> Answer:
-    """Only ninja supports the job pools that limit memory-hungry kernels.
-
-    It comes from PATH, from the tree's requirements, or from scikit-build-core.
-    """
+    """Only ninja supports the job pools that limit memory-hungry kernels."""
     scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
     if context.managed_environment and (scikit or context.requires_package("ninja")):
         return None
     # PyPI's package precedes PATH in scikit-build-core.
     package = context.host.packages.get("ninja", "") if scikit else ""
     found = Installed(package) if package else context.host.tools.get("ninja")
-    if found is None:
-        return Unknown("the version of ninja")
-    return Passed() if found.there else Violation()
+    return Passed() if require_known(found, "the version of ninja").there else Violation()
 
 
 @checks_machine("unknown-skip-check")
@@ -156,12 +147,9 @@ def skipped_checks(settings: Settings) -> Answer:
     wrong = [id_ for id_ in settings.skip_check if id_ not in ids]
     if not wrong or setting is None:
         return Passed()
-    meant = find_nearest(wrong[0], ids)
-    instead = (
-        f"write skip-check={meant}"
-        if meant
-        else "take the id from the message, where it stands in [brackets]"
-    )
+    instead = "take the id from the message, where it stands in [brackets]"
+    if meant := find_nearest(wrong[0], ids):
+        instead = f"write skip-check={meant}"
     return Violation({"ids": ", ".join(wrong)}, instead, setting.origin)
 
 
@@ -173,10 +161,8 @@ def no_architectures(context: Context) -> Answer:
 
 @checks_machine("unused-variable")
 def read_by_somebody(context: Context) -> Answer:
-    given = _variables_and_options(context)
-    rows = [
-        row for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"] if row["name"] in given
-    ]
+    given, table = _variables_and_options(context), shipped_toml(_UNREAD)
+    rows = [row for row in table["unread"] if row["name"] in given]
     values = {
         "names": ", ".join(row["name"] for row in rows),
         "reasons": "; ".join(f"{row['name']}: {row['why']}" for row in rows),
@@ -187,10 +173,7 @@ def read_by_somebody(context: Context) -> Answer:
 
 @checks_machine("flags-without-ehsc")
 def keeps_msvc_exceptions(context: Context) -> Answer:
-    """CMAKE_CXX_FLAGS replaces CMake's default flags; CXXFLAGS adds to them.
-
-    Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
-    """
+    """CMAKE_CXX_FLAGS replaces CMake's default flags, CXXFLAGS adds to them: Modules/Platform/Windows-MSVC.cmake."""
     if context.machine.system != "Windows":
         return None
     given = ((option, context.options.get(option)) for option in _REPLACING_FLAGS)
@@ -204,15 +187,10 @@ def one_world(context: Context) -> Answer:
     prefix, compiler = context.host.environment.get("CONDA_PREFIX", ""), context.machine.find_compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
-    found = [
-        name
-        for name in (*SEARCH_PATHS, "LD_LIBRARY_PATH")
-        if prefix in context.host.environment.get(name, "")
-    ]
-    if not found:
-        return Passed()
-    values = {"variables": " and ".join(found), "compiler": compiler.path}
-    return Violation({**values, "names": ", ".join(found)}, "conda install gxx")
+    names = (*SEARCH_PATHS, "LD_LIBRARY_PATH")
+    found = [name for name in names if prefix in context.host.environment.get(name, "")]
+    values = {"variables": " and ".join(found), "compiler": compiler.path, "names": ", ".join(found)}
+    return Violation(values, "conda install gxx") if found else Passed()
 
 
 @checks_machine("windows-drive-in-wsl")
@@ -227,8 +205,9 @@ def on_a_linux_disk(context: Context) -> Answer:
 def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str], nearest: str = "") -> Answer:
     """Check that no flag in these variables matches a pattern."""
     given = _variables_and_options(context)
-    found = {name: pattern.search(given.get(name, "")) for name in names}
-    return _report_flags({name: match[0].strip() for name, match in found.items() if match}, nearest)
+    found = {name: match[0] for name in names if (match := pattern.search(given.get(name, "")))}
+    shown = ", ".join(f"{name} has {flag.strip()}" for name, flag in found.items())
+    return Violation({"variables": shown, "names": ", ".join(found)}, nearest) if found else Passed()
 
 
 # The compiler would use features of this processor; the C++11 ABI is PyTorch's own choice, recorded in its headers.
@@ -239,29 +218,18 @@ checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS
 
 
 def _variables_and_options(context: Context) -> Mapping[str, str]:
-    return {
-        **context.variables,
-        **{name: option.value for name, option in context.options.items()},
-    }
-
-
-def _report_flags(found: Mapping[str, str], nearest: str = "") -> Answer:
-    """Report variables with the unwanted flag in each; passed if there are none."""
-    shown = ", ".join(f"{name} has {flag}" for name, flag in found.items())
-    return Violation({"variables": shown, "names": ", ".join(found)}, nearest) if found else Passed()
+    return {**context.variables, **{name: option.value for name, option in context.options.items()}}
 
 
 @checks_machine("program-fails")
 def programs_work(context: Context) -> Answer:
     """Some releases of build tools are known to fail; a tool installed for the build is the newest."""
     for trap in read_traps("program"):
-        name, found = trap["name"], context.host.tools.get(trap["name"])
-        if context.machine.system != trap["system"] or (
-            context.managed_environment and context.requires_package(name)
-        ):
+        name = trap["name"]
+        installs = context.managed_environment and context.requires_package(name)
+        if installs or context.machine.system != trap["system"]:
             continue
-        if found is None:
-            return Unknown(f"the version of {name}")
+        found = require_known(context.host.tools.get(name), f"the version of {name}")
         if found.there and is_among(found.version, trap["versions"]):
             values = {"program": f"{name} {found.version}", "system": trap["system"], "reason": trap["why"]}
             return Violation(values, trap["instead"])

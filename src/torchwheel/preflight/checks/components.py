@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
 
 from torchwheel.plan.defines import is_known
 from torchwheel.preflight.facts import Installed
@@ -22,44 +20,31 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.tree_facts import NATIVE_AOT
 from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.terminal import join_items
-from torchwheel.system.toml import read_toml, shipped_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least, parse_numbers
 
 _FAMILIES = ("USE_", "BUILD_")
+# The first cuDNN that drops older GPUs, and its minimum compute capability.
 _CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
-"""The first cuDNN that drops older GPUs, and its minimum compute capability."""
-
-
-@cache
-def machine_limits() -> tuple[Mapping[str, Any], ...]:
-    """Options and values that only some processors support: the tables of ``machine_limits.toml``."""
-    return tuple(read_toml(Path(__file__).parents[1] / "machine_limits.toml")["limit"])
+_MACHINE_LIMITS = Path(__file__).parents[1] / "machine_limits.toml"
 
 
 @checks_machine("option-not-on-machine")
 def on_machine(context: Context) -> Answer:
-    for limit in machine_limits():
+    for limit in shipped_toml(_MACHINE_LIMITS)["limit"]:
         option = context.options.get(limit["option"])
         if option is None or context.machine.machine in limit["machines"]:
             continue
-        if option.text.lower() != limit["value"].lower() if "value" in limit else not option.on:
-            continue
-        values = {
-            "option": limit["option"],
-            "value": option.text,
-            "machine": context.machine.machine,
-            "reason": limit["why"],
-        }
-        return Violation(values, limit["instead"], option.origin)
+        unsupported = option.text.lower() == limit["value"].lower() if "value" in limit else option.on
+        if unsupported:
+            values = {"option": option.name, "value": option.text, "machine": context.machine.machine}
+            return Violation({**values, "reason": limit["why"]}, limit["instead"], option.origin)
     return Passed()
 
 
 @checks_machine("option-not-in-pytorch")
 def in_release(context: Context) -> Answer:
-    """A release may be known to lack an option; switching it off is harmless.
-
-    The plan reports options that the tree does not mention, but some are mentioned only in its summary.
-    """
+    """The plan reports options that the tree does not mention, but some are mentioned only in its summary."""
     pytorch = known_pytorch(context)
     lacking = [
         name
@@ -111,19 +96,12 @@ def libuv_found(context: Context) -> Answer:
 
 
 def _wants_cudnn(context: Context) -> bool:
-    return (
-        context.plan.architectures is not None
-        and not context.is_off("USE_CUDNN")
-        and "USE_CUDNN" in context.plan.tree.options
-    )
+    wanted = "USE_CUDNN" in context.plan.tree.options and not context.is_off("USE_CUDNN")
+    return wanted and context.plan.architectures is not None
 
 
 def _installed_cudnn(context: Context) -> Installed:
-    """Return the cuDNN that the build would use.
-
-    Raises:
-        NotJudged: it would use none, or that is unknown.
-    """
+    """Return the cuDNN that the build would use, or raise NotJudged."""
     found = require_known(context.host.libraries.get("cudnn"), "cuDNN") if _wants_cudnn(context) else None
     return require_known(found if found and found.there else None)
 
@@ -146,9 +124,8 @@ def _is_there(context: Context) -> Answer:
     if found.there:
         return Passed()
     if found.path:
-        return Violation(
-            {"only": _not_linkable(found)}, f"make that a link to {PurePath(found.path).name}.* beside it"
-        )
+        link = f"make that a link to {PurePath(found.path).name}.* beside it"
+        return Violation({"only": _not_linkable(found)}, link)
     newest = pytorch.cudnn.newest_major if pytorch else 9
     release = f"cuDNN {newest} for CUDA {toolkit.version}"
     advice = f"install {release} beside the toolkit, or name it: -C define.CUDNN_ROOT=/path"
@@ -176,10 +153,8 @@ def cutlass_found(context: Context) -> Answer:
         return None
     if not source:
         return Passed()
-    found = require_known(context.host.libraries.get("cutlass"), "CUTLASS")
-    if found.there:
-        return Passed()
-    return Violation({"source": source}, "sudo apt-get install libcutlass-dev")
+    there = require_known(context.host.libraries.get("cutlass"), "CUTLASS").there
+    return Passed() if there else Violation({"source": source}, "sudo apt-get install libcutlass-dev")
 
 
 @checks_machine("cudnn-not-supported")

@@ -10,7 +10,6 @@ from torchwheel.hardware.arch import judge_code
 from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
-    CMAKE_ARCHITECTURES,
     Answer,
     Context,
     NotJudged,
@@ -29,24 +28,26 @@ from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least
 
-# Variables that compilers, linkers and CMake search in addition to torchwheel's own paths.
+# What compilers, linkers and CMake search in addition to torchwheel's own paths.
 _SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
 # The default folders of a C++ compiler for Linux; distributions package CUDA's headers into the first.
 _SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
 _FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
-_DIGITS = re.compile(r"\d+")
+# CMake's own list, which PyTorch's CMake files ignore, has no dots: 120 is 12.0.
+_CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
+_SHORT = re.compile(r"(\d+)(\d)")
 
 
 @checks_machine("toolkit-not-for-platform")
 def for_platform(context: Context) -> Answer:
     release = known_cuda(context)
-    if context.machine.platform_tag in release.platforms:
+    platform = context.machine.platform_tag
+    if platform in release.platforms:
         return Passed()
-    able = [found.version for found in read_toolkits() if context.machine.platform_tag in found.platforms]
-    nearest = able[-1] if able else "on another platform"
-    platforms = {"platform": context.machine.platform_tag, "platforms": ", ".join(release.platforms)}
-    return Violation({"version": release.version, **platforms}, nearest)
+    able = [found.version for found in read_toolkits() if platform in found.platforms]
+    values = {"version": release.version, "platform": platform, "platforms": ", ".join(release.platforms)}
+    return Violation(values, able[-1] if able else "on another platform")
 
 
 @checks_machine("toolkit-fetched-offline")
@@ -65,10 +66,11 @@ def has_all_parts(context: Context) -> Answer:
     facts = context.toolkit
     if facts is None:
         return _FILES if context.plan.toolkit else None
-    wanted = [
-        part for part in toolkit_parts() if not part.mentioned or context.has_identifier(*part.mentioned)
+    missing = [
+        part
+        for part in toolkit_parts()
+        if part.name in facts.missing and (not part.mentioned or context.has_identifier(*part.mentioned))
     ]
-    missing = [part for part in wanted if part.name in facts.missing]
     if not missing:
         return Passed()
     system = context.machine.system
@@ -99,7 +101,7 @@ def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
 
 @checks_machine("second-toolkit-in-search-path")
 def no_second(context: Context) -> Answer:
-    """torchwheel sets its toolkit everywhere but leaves the environment's search paths unchanged."""
+    """torchwheel leaves the environment's search paths unchanged."""
     toolkit = context.plan.toolkit
     if toolkit is None:
         return None
@@ -109,10 +111,9 @@ def no_second(context: Context) -> Answer:
         for match in _NAMES_CUDA.finditer(context.host.environment.get(name, ""))
         if match[1] != toolkit.version
     }
-    if not found:
-        return Passed()
     shown = ", ".join(f"{name} leads to {text}" for name, text in found.items())
-    return Violation({"root": toolkit.root, "variables": shown, "names": ", ".join(found)})
+    values = {"root": toolkit.root, "variables": shown, "names": ", ".join(found)}
+    return Violation(values) if found else Passed()
 
 
 def _known_glibc(context: Context) -> str:
@@ -127,9 +128,8 @@ def glibc_new_enough(context: Context) -> Answer:
     release = known_cuda(context)
     values = {"version": release.version, "needed": release.glibc_min}
     if musl := context.machine.musl:
-        return Violation(
-            {**values, "has": f"musl {musl}"}, "build on a system with glibc, or without CUDA: -C target=cpu"
-        )
+        nearest = "build on a system with glibc, or without CUDA: -C target=cpu"
+        return Violation({**values, "has": f"musl {musl}"}, nearest)
     glibc = _known_glibc(context)
     if at_least(glibc, release.glibc_min):
         return Passed()
@@ -140,9 +140,13 @@ def glibc_new_enough(context: Context) -> Answer:
 
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
-    pytorch = context.pytorch
-    release, glibc = known_cuda(context), _known_glibc(context)
-    own = context.toolkit.glibc_conflict if context.toolkit else None
+    release, glibc, pytorch, toolkit = (
+        known_cuda(context),
+        _known_glibc(context),
+        context.pytorch,
+        context.toolkit,
+    )
+    own = toolkit.glibc_conflict if toolkit else None
     conflict = release.glibc_conflict if own is None else own
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
         return Passed()
@@ -152,15 +156,12 @@ def glibc_old_enough(context: Context) -> Answer:
         "conflict": conflict,
         "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
         "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
-        "include": context.toolkit.toolkit.include_dirs[0]
-        if context.toolkit
-        else "the toolkit's include folder",
+        "include": toolkit.toolkit.include_dirs[0] if toolkit else "the toolkit's include folder",
     }
-    code = context.plan.architectures
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
     able = [
         found.version
-        for found in read_toolkits().compiling_all(code.architectures if code else ())
+        for found in context.compiling_cuda
         if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]
@@ -170,8 +171,8 @@ def glibc_old_enough(context: Context) -> Answer:
 def _taken_for_system_headers(context: Context) -> bool:
     """Whether compilers treat the folder of CUDA's headers as a system folder, so that the conflict is tolerated.
 
-    Seen with nvcc 12.4 and glibc 2.41: the headers fail with ``-I``, and compile in /usr/include, the folder of
-    Debian's package, or with ``-isystem`` for their folder, which outranks nvcc's own ``-I``.
+    Seen with nvcc 12.4 and glibc 2.41: the headers fail with ``-I``, and compile in /usr/include, where Debian's
+    package has them, or with ``-isystem`` for their folder, which outranks nvcc's own ``-I``.
     """
     flags = " ".join(context.variables.get(name, "") for name in NVCC_FLAGS)
     folders = context.toolkit.toolkit.include_dirs if context.toolkit else ()
@@ -183,28 +184,20 @@ def _taken_for_system_headers(context: Context) -> bool:
 
 @checks_machine("gpu-not-on-platform")
 def in_such_machines(context: Context) -> Answer:
-    if not context.target_gpus:
-        return None
     gpu = context.gpu_elsewhere
     if gpu is None:
-        return Passed()
-    values = {
-        "gpu": gpu.title,
-        "platform": context.machine.platform_tag,
-        "platforms": " and ".join(gpu.platforms),
-    }
-    return Violation(values, gpu.platforms[0])
+        return Passed() if context.target_gpus else None
+    platform, platforms = context.machine.platform_tag, " and ".join(gpu.platforms)
+    return Violation({"gpu": gpu.title, "platform": platform, "platforms": platforms}, gpu.platforms[0])
 
 
 @checks_machine("cmake-architectures-unread")
 def read_by_pytorch(context: Context) -> Answer:
-    code, option = context.plan.architectures, context.options.get(CMAKE_ARCHITECTURES)
-    value = option.text if option else context.host.environment.get(CMAKE_ARCHITECTURES, "")
+    code, option = context.plan.architectures, context.options.get(_CMAKE_ARCHITECTURES)
+    value = option.text if option else context.host.environment.get(_CMAKE_ARCHITECTURES, "")
     if code is None or not value:
         return None
-    # CMake's list has no dots: 120 is 12.0.
-    named = [digits for digits in _DIGITS.findall(value) if len(digits) > 1]
-    nearest = ";".join(f"{digits[:-1]}.{digits[-1]}" for digits in named) or "native"
+    nearest = ";".join(map(".".join, _SHORT.findall(value))) or "native"
     values = {"value": value, "architectures": str(code)}
     return Violation(values, nearest, option.origin if option else "the environment")
 
@@ -224,11 +217,8 @@ def compiles_for_targets(context: Context) -> Answer:
                 "architectures": str(code),
             }
             fitting = [found.version for found in read_toolkits().compiling_all([own])]
-            return Violation(
-                values,
-                _nearest_release(release.version, fitting),
-                context.plan.settings.entries["arch"].origin,
-            )
+            nearest = _nearest_release(release.version, fitting)
+            return Violation(values, nearest, context.plan.settings.entries["arch"].origin)
     return Passed()
 
 

@@ -1,7 +1,4 @@
-"""Checks of the host compiler: it exists, and nvcc and PyTorch accept it.
-
-The functions without a context are shared with extensions' plans.
-"""
+"""Checks of the host compiler: it exists, and nvcc and PyTorch accept it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.machine import Compiler, CompilerKind
-from torchwheel.host.programs import printed_nothing
+from torchwheel.host.programs import printed_nothing, program_stem
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
     Answer,
@@ -27,12 +24,7 @@ from torchwheel.preflight.registry import (
     read_traps,
 )
 from torchwheel.system.paths import is_closed
-from torchwheel.toolkit.host_compiler import (
-    can_be_silenced,
-    msvc_toolset,
-    nvcc_limit,
-    refusing_library,
-)
+from torchwheel.toolkit.host_compiler import can_be_silenced, msvc_toolset, nvcc_limit, refusing_library
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least
 
@@ -41,35 +33,30 @@ _INSTALL = {
     "Windows": "the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt",
     "Darwin": "xcode-select --install",
 }
-SILENCER = "allow-unsupported-compiler"
-"""The flag, without its hyphens, with which nvcc accepts every host compiler."""
-LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
-"""The macro with which MSVC's standard library accepts every CUDA."""
-
+# The flag, without hyphens, and the macro with which nvcc and MSVC's standard library accept each other in any version.
+_SILENCER, _LIBRARY_SILENCER = "allow-unsupported-compiler", "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
 CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 """The variables and options whose flags reach nvcc in a build of PyTorch."""
 
-_VERSION = Unknown("the version of the C++ compiler")
+_VERSION, _KIND = Unknown("the version of the C++ compiler"), Unknown("this kind of C++ compiler")
 _NAME_WITH_VERSION = re.compile(r"(?:^|-)(g\+\+|gcc|clang\+\+|clang)-(\d{1,3}(?:\.\d{1,3}){0,2})$")
-_KIND = Unknown("this kind of C++ compiler")
 
 
 def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed:
     """Check ``no-host-compiler``: the compiler that CC or CXX names or that was found, on a system (``Linux``)."""
-    absent = compiler and (compiler.absent_launcher or ("" if compiler.found else compiler.path))
-    if compiler is not None and not absent:
+    if compiler is None:
+        install = _INSTALL.get(system, "your system's package")
+        nearest = f"install one: {install}; or name one that is installed with CXX"
+        return Violation({"language": "C++", "asked": ""}, nearest)
+    absent = compiler.absent_launcher or ("" if compiler.found else compiler.path)
+    if not absent:
         return Passed()
-    c = compiler is not None and compiler.language == "c"
-    language, variable = ("C", "CC") if c else ("C++", "CXX")
-    which = "which this user may not read" if absent and is_closed(absent) else "which does not exist"
-    asked = f": {variable} names {absent}, {which}" if absent else ""
-    values = {"language": language, "asked": asked}
-    if compiler is not None and compiler.absent_launcher:
+    language, variable = ("C", "CC") if compiler.language == "c" else ("C++", "CXX")
+    which = "which this user may not read" if is_closed(absent) else "which does not exist"
+    values = {"language": language, "asked": f": {variable} names {absent}, {which}"}
+    if compiler.absent_launcher:
         return Violation(values, f"install {absent}, or {variable}={compiler.path}")
-    if absent:
-        return Violation(values, f"correct {variable}, or unset it to use the compiler on PATH")
-    install = _INSTALL.get(system, "your system's package")
-    return Violation(values, f"install one: {install}; or name one that is installed with {variable}")
+    return Violation(values, f"correct {variable}, or unset it to use the compiler on PATH")
 
 
 @checks_machine("no-host-compiler")
@@ -95,10 +82,8 @@ def host_compiler_works(context: Context) -> Answer:
 
 
 def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
-    """Check ``host-compiler-does-not-work``; ``unanswered`` says why compilers did not print their version.
-
-    One of an unknown kind may have another option for that, but it would complain of the one it does not know.
-    """
+    """Check ``host-compiler-does-not-work``; ``unanswered`` says why compilers did not print their version."""
+    # One of an unknown kind may have another option for that, but it would complain of the one it does not know.
     for compiler in compilers:
         reason = unanswered.get(compiler.path) if compiler.found else None
         if reason and (compiler.kind != "unknown" or printed_nothing(reason)):
@@ -118,11 +103,9 @@ def taken_by_pytorch(context: Context) -> Answer:
         return _KIND
     if at_least(compiler.version, need.version):
         return Passed()
-    reason = (
-        "its sources or its README ask for that"
-        if need.cxx_standard is None
-        else f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
-    )
+    reason = "its sources or its README ask for that"
+    if need.cxx_standard is not None:
+        reason = f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
     values = {
         "compiler": compiler.title,
         "pytorch": pytorch.version,
@@ -143,7 +126,7 @@ def library_taken_by_nvcc(context: Context) -> Answer:
     if compiler.kind != "msvc":
         return None
     library = refusing_library(compiler.version, release.version)
-    if library is None or _has_flag(context, LIBRARY_SILENCER):
+    if library is None or _has_flag(context, _LIBRARY_SILENCER):
         return Passed()
     needed, toolset = library["cuda"], msvc_toolset(library["msvc"])
     nearest = f"use CUDA {needed} or newer, or install an MSVC toolset older than {toolset}"
@@ -152,14 +135,11 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 
 
 def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
-    """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check.
-
-    Compilers other than GCC, Clang and MSVC are not judged.
-    """
+    """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check."""
     release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return None if silenced else _VERSION
-    if (_has_flag(context, SILENCER) and can_be_silenced(compiler)) is not silenced:
+    if (_has_flag(context, _SILENCER) and can_be_silenced(compiler)) is not silenced:
         return None
     limit = nvcc_limit(compiler.kind, release, context.toolkit.limits if context.toolkit else None)
     taken = limit and limit.accepts(compiler.version)
@@ -194,14 +174,14 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
     if named is not None:
         named, *_ = program_words(named, None, context.machine.system) or [named]
         known = (*context.machine.compilers, *context.host.other_compilers)
-        same = (c for c in known if c.path == named or _program_stem(c.path) == _program_stem(named))
+        same = (c for c in known if c.path == named or program_stem(c.path) == program_stem(named))
         own = next(same, None if context.machine.here else _compiler_of_name(named))
     return own if own is not None and own.version and own.found else None
 
 
 def _compiler_of_name(program: str) -> Compiler | None:
     """The compiler of a described machine by its name in Debian and others: ``g++-12``."""
-    match = _NAME_WITH_VERSION.search(_program_stem(program))
+    match = _NAME_WITH_VERSION.search(program_stem(program))
     if match is None:
         return None
     kind: CompilerKind = "clang" if match[1].startswith("clang") else "gcc"
@@ -218,34 +198,28 @@ def _has_flag(context: Context, flag: str) -> bool:
     return any(flag in _asked_for(context, name) for name in CUDA_FLAG_OPTIONS)
 
 
-def _program_stem(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
-
-
 def _check_compiler(context: Context, *, certain: bool) -> Answer:
     """Compiler releases may refuse sources, some only under unknown further conditions (``certain`` is false)."""
     compiler = context.machine.find_compiler("cxx")
     if compiler is None or not compiler.version:
-        return Unknown("the version of the C++ compiler")
-    trap = next((trap for trap in _relevant_traps(context) if trap["certain"] is certain), None)
-    if trap is None:
-        return Passed()
-    pytorch = context.plan.tree.version_text
-    values = {"compiler": compiler.title, "pytorch": pytorch, "reason": trap["why"]}
-    return Violation(values, trap["instead"])
+        return _VERSION
+    for trap in _relevant_traps(context, compiler):
+        if trap["certain"] is certain:
+            pytorch = context.plan.tree.version_text
+            values = {"compiler": compiler.title, "pytorch": pytorch, "reason": trap["why"]}
+            return Violation(values, trap["instead"])
+    return Passed()
 
 
 checks_machine("host-compiler-fails")(partial(_check_compiler, certain=True))
 checks_machine("host-compiler-suspect")(partial(_check_compiler, certain=False))
 
 
-def _relevant_traps(context: Context) -> Iterator[Mapping[str, Any]]:
-    compiler = context.machine.find_compiler("cxx")
+def _relevant_traps(context: Context, compiler: Compiler) -> Iterator[Mapping[str, Any]]:
+    pytorch, cuda = context.pytorch, context.cuda
     for trap in read_traps("compiler"):
-        pytorch, cuda = context.pytorch, context.cuda
         if (
-            compiler is not None
-            and compiler.kind == trap["kind"]
+            compiler.kind == trap["kind"]
             and is_among(compiler.version, trap["versions"])
             and context.machine.machine in trap.get("machines", [context.machine.machine])
             and ("pytorch" not in trap or (pytorch and is_among(pytorch.version, trap["pytorch"])))

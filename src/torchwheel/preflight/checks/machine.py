@@ -26,10 +26,14 @@ from torchwheel.reporting.terminal import count_noun, format_gib, format_mib, jo
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
+# Below a build folder of PyTorch 2.6.0: source/ and 163 characters for a file in test/dynamo_expected_failures.
 _LONGEST_BELOW = 170
-"""Characters of the longest path below a build folder of PyTorch 2.6.0: ``source/`` and 163 for a file in
-``test/dynamo_expected_failures``."""
 _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
+# Characters of a path that break tools, found by builds with each printable one (test_characters.py): ; separates
+# CMake's lists, : the folders of PATH, a comma the words that a compiler passes to the linker; braces are placeholders
+# in scikit-build-core, brackets are patterns in CMake, and a shell, make or ninja interprets the others. A cache folder
+# with such a character is not used, so this is about folders named for one build, and trees built in place.
+_SPECIAL = {"posix": set("\"#$&'(),:;<>[\\]`{|}"), "windows": set(';#"$`{}')}
 
 
 @checks_machine("too-many-jobs-for-memory")
@@ -51,18 +55,15 @@ def jobs_fit(context: Context) -> Answer:
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
     memory, code = require_known(context.machine.memory_bytes, "the memory"), context.plan.architectures
-    figures = job_figures()
-    kind, needed, remedy = "a C++ file", figures["cxx"], "add swap space"
+    kind, figure, remedy = "a C++ file", "cxx", "add swap space"
     if code is not None and _has_attention(context):
-        several = len(code.architectures) > 1
-        kind, needed = "a flash attention kernel", figures["attention-several" if several else "attention"]
-        remedy = "-C disable=flash-attention"
+        kind, remedy = "a flash attention kernel", "-C disable=flash-attention"
+        figure = "attention-several" if len(code.architectures) > 1 else "attention"
     elif code is not None:
-        kind, needed = "a CUDA file", figures["cuda"]
-        remedy = "-C arch= with one architecture, or add swap space"
-    if memory >= needed:
-        return Passed()
-    return Violation({"memory": format_gib(memory), "kind": kind, "needed": format_gib(needed)}, remedy)
+        kind, figure, remedy = "a CUDA file", "cuda", "-C arch= with one architecture, or add swap space"
+    needed = job_figures()[figure]
+    values = {"memory": format_gib(memory), "kind": kind, "needed": format_gib(needed)}
+    return Passed() if memory >= needed else Violation(values, remedy)
 
 
 def _has_attention(context: Context) -> bool:
@@ -81,12 +82,8 @@ def short_enough(context: Context) -> Answer:
 def is_plain_path(context: Context) -> Answer:
     folder = _windows_folder(context)
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
-    found = [kind for kind, there in kinds.items() if there]
-    return (
-        Violation({"folder": folder, "kind": " and ".join(found)}, _short_folder(folder))
-        if found
-        else Passed()
-    )
+    values = {"folder": folder, "kind": " and ".join(kind for kind, there in kinds.items() if there)}
+    return Violation(values, _short_folder(folder)) if any(kinds.values()) else Passed()
 
 
 def _windows_folder(context: Context) -> str:
@@ -98,17 +95,7 @@ def _windows_folder(context: Context) -> str:
 
 
 def _short_folder(folder: str) -> str:
-    """A folder in the root of the same drive."""
     return (PureWindowsPath(folder).drive or "C:") + r"\tw"
-
-
-_SPECIAL = {"posix": set("\"#$&'(),:;<>[\\]`{|}"), "windows": set(';#"$`{}')}
-"""Characters of a path that break tools, found by builds with each printable one (``test_characters.py``).
-
-``;`` separates CMake's lists, ``:`` the folders of PATH, a comma the words that a compiler passes to the linker; braces
-are placeholders in scikit-build-core, brackets are patterns in CMake, and a shell, make or ninja interprets the others.
-A cache folder with such a character is not used (:func:`torchwheel.host.this.cache_folder`), so this is about folders
-named for one build, and trees built in place."""
 
 
 @checks_machine("path-breaks-tools")
@@ -148,30 +135,26 @@ def folders_writable(context: Context) -> Answer:
 
 @checks_machine("machine-did-not-answer")
 def programs_respond(context: Context) -> Answer:
-    toolkit = context.plan.toolkit
+    toolkit, unanswered = context.plan.toolkit, context.host.unanswered
     # Other rules say more about these.
-    unanswered = context.host.unanswered
-    own = {
+    own = {toolkit.nvcc if toolkit else None}
+    own |= {
         compiler.path
         for compiler in context.machine.compilers
         if compiler.kind != "unknown" or printed_nothing(unanswered.get(compiler.path, ""))
     }
-    own |= {toolkit.nvcc} if toolkit and toolkit.nvcc else set()
     named = cuda_programs(context.plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
     own |= {program for _, program in named}
     left = {name: why for name, why in unanswered.items() if name not in own}
-    return (
-        Violation({"unanswered": join_items(list(left)), "reasons": "; ".join(left.values())})
-        if left
-        else Passed()
-    )
+    values = {"unanswered": join_items(list(left)), "reasons": "; ".join(left.values())}
+    return Violation(values) if left else Passed()
 
 
-def _judge_gpus(context: Context) -> tuple[tuple[NamedGpu, Verdict], ...]:
+def _judge_gpus(context: Context) -> list[tuple[NamedGpu, Verdict]]:
     code = context.plan.architectures
     if code is None:
-        return ()
-    return tuple((gpu, judge_code(code.targets, gpu.compute_capability)) for gpu in context.host.gpus or ())
+        return []
+    return [(gpu, judge_code(code.targets, gpu.compute_capability)) for gpu in context.host.gpus or ()]
 
 
 @checks_machine("architecture-does-not-run-here")
@@ -182,11 +165,9 @@ def runs_here(context: Context) -> Answer:
         return _GPUS if context.host.gpus is None and context.plan.architectures else None
     if any(answer.how.runs for _, answer in answers):
         return Passed()
-    values = {
-        "gpus": join_items([gpu.name for gpu, _ in answers]),
-        "reason": answers[0][1].sentence,
-    }
-    return Violation(values, answers[0][0].compute_capability.dotted)
+    first, verdict = answers[0]
+    values = {"gpus": join_items([gpu.name for gpu, _ in answers]), "reason": verdict.sentence}
+    return Violation(values, first.compute_capability.dotted)
 
 
 @checks_machine("driver-too-old")
@@ -196,9 +177,8 @@ def driver_runs(context: Context) -> Answer:
     if not driver or is_l4t(driver):
         return _DRIVER if driver is None else None
     system = context.machine.system
-    needed = require_known(
-        release.minor_version_driver(system), f"the driver that CUDA {release.version} needs"
-    )
+    what = f"the driver that CUDA {release.version} needs"
+    needed = require_known(release.minor_version_driver(system), what)
     # Only a usable one: an older one may not compile for the target, or PyTorch may refuse it.
     older = [
         one
@@ -208,17 +188,13 @@ def driver_runs(context: Context) -> Answer:
     # Forward compatibility is for data-centre GPUs: https://docs.nvidia.com/deploy/cuda-compatibility/
     consumer = context.windows or any("GeForce" in gpu.name for gpu in context.host.gpus or ())
     package = f"cuda-compat-{release.version.replace('.', '-')}"
-    compat = (
-        ""
-        if consumer
-        else f", or on a data-centre GPU install {package} and put its folder into LD_LIBRARY_PATH"
-    )
+    compat = f", or on a data-centre GPU install {package} and put its folder into LD_LIBRARY_PATH"
     values = {
         "driver": driver,
         "version": release.version,
         "needed": f"{needed} or later",
         "older": f", or use CUDA {older[-1].version}" if older else "",
-        "compat": compat,
+        "compat": "" if consumer else compat,
     }
     return Passed() if at_least(driver, needed) else Violation(values, needed)
 
@@ -264,6 +240,5 @@ def fits_on_disk(context: Context) -> Answer:
         "reason": f"sources of {format_mib(tree.cxx_bytes + tree.cuda_bytes)}, {count_noun(count, 'architecture')}"
         + (", debug information" if debug else ""),
     }
-    if free >= needed:
-        return Passed()
-    return Violation(values, r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk")
+    larger = r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk"
+    return Passed() if free >= needed else Violation(values, larger)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from torchwheel.hardware.arch import HowItRuns, judge_code
 from torchwheel.hardware.architecture import TURING, Architecture
@@ -14,10 +14,10 @@ from torchwheel.preflight.registry import (
     Answer,
     Context,
     Passed,
-    Unknown,
     Violation,
     checks_machine,
     known_pytorch,
+    require_known,
 )
 from torchwheel.pytorch.published import (
     PLATFORMS,
@@ -37,7 +37,6 @@ from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least
 
 _ID = "need-not-build"
-_C_LIBRARY = Unknown("the C library")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 
 
@@ -48,85 +47,77 @@ def need_not_build(context: Context) -> Answer:
     skipped = _ID in context.plan.settings.skip_check
     if skipped or context.gpu_elsewhere is not None or not (wanted or cpu):
         return None
-    release, installs = known_pytorch(context), _installs(context)
-    if not installs:
-        return _C_LIBRARY if installs is None else Passed()
+    release = known_pytorch(context)
+    if not require_known(official_wheels_install(release, context.machine), "the C library"):
+        return Passed()
     best = official_build(context)
     if best is not None:
         if _lacks_requested(context.plan, best.build):
             return None
         gains = [*_describe_gains(context.plan, best), *_own_or_changed(context.plan, best.build)]
-        gpus = "the CPU" if cpu else _gpu_names(context, wanted)
+        gpus = "the CPU" if cpu else _gpu_names(context)
         values = {"version": release.version, "gpus": gpus, "gains": "; ".join(gains)}
         return Violation({**values, **_describe_build(best)}, nearest=best.build.command)
     # If only the driver is too old, building does not help either.
-    if cpu or _find_best(context, wanted, with_driver=False):
+    if cpu or _find_best(context, with_driver=False):
         return None
     return Passed() if _are_builds_known(context, release) else OFFICIAL_INDEX
 
 
 @checks_machine("newer-driver-instead")
 def newer_driver(context: Context) -> Answer:
-    release, wanted, driver = context.pytorch, _target_capabilities(context), context.host.driver
-    if release is None or not wanted or not driver or _find_best(context, wanted, with_driver=True):
+    release, machine, driver = context.pytorch, context.machine, context.host.driver
+    if release is None or not driver or _find_best(context, with_driver=True):
         return None
-    best = _find_best(context, wanted, with_driver=False)
-    if best is None or best.verdict is None:
+    best = _find_best(context, with_driver=False)
+    if best is None or best.verdict is None or not official_wheels_install(release, machine):
         return None
-    needed = needed_driver(best.build.cuda, best.verdict.gpu, context.machine.system)
-    if needed is None or not _installs(context) or _lacks_requested(context.plan, best.build):
+    needed = needed_driver(best.build.cuda, best.verdict.gpu, machine.system)
+    if needed is None or _lacks_requested(context.plan, best.build):
         return None
-    values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
+    values = {"version": release.version, "gpus": _gpu_names(context), "driver": driver}
     return Violation({**values, **_describe_build(best)}, nearest=needed)
 
 
 @checks_machine("last-official-build")
 def last_build(context: Context) -> Answer:
     release, best = context.pytorch, last_official_build(context)
-    if release is None or best is None or context.plan.architectures is None or not _installs(context):
+    if release is None or best is None or context.plan.architectures is None:
+        return None
+    if not official_wheels_install(release, context.machine):
         return None
     values = {
-        "gpus": _gpu_names(context, _target_capabilities(context)),
+        "gpus": _gpu_names(context),
         "wanted": f"PyTorch {release.version}",
+        "cuda": release.cuda.before_turing or str(best.build.cuda),
+        "version": best.build.torch,
     }
-    cuda = release.cuda.before_turing or str(best.build.cuda)
-    return Violation(
-        {**values, "cuda": cuda, "version": best.build.torch, **_describe_build(best)}, best.build.command
-    )
+    return Violation({**values, **_describe_build(best)}, best.build.command)
 
 
 def last_official_build(context: Context) -> RunningBuild | None:
     """The newest earlier official build that runs on a GPU before Turing, where none of the release does."""
-    release, wanted = context.pytorch, _target_capabilities(context)
-    if (
-        release is None
-        or all(one >= TURING for one in wanted)
-        or _find_best(context, wanted, with_driver=False)
-        or not _are_builds_known(context, release)
-    ):
+    release = context.pytorch
+    if release is None or all(one >= TURING for one in _target_capabilities(context)):
+        return None
+    if _find_best(context, with_driver=False) or not _are_builds_known(context, release):
         return None
     versions = read_releases().versions
-    for version in reversed(versions[: versions.index(release.version)]):
-        older = read_releases().release(version)
-        best = older and _find_best(context, wanted, with_driver=False, release=older)
-        if best:
-            return best
-    return None
+    older = map(read_releases().release, reversed(versions[: versions.index(release.version)]))
+    found = (_find_best(context, with_driver=False, release=one) for one in older)
+    return next(filter(None, found), None)
 
 
 def _describe_build(running: RunningBuild) -> dict[str, str]:
-    return {
-        "build": f"{running.build.label} build",
-        "how": running.sentence,
-        "command": running.build.command,
-    }
+    build = running.build
+    return {"build": f"{build.label} build", "how": running.sentence, "command": build.command}
 
 
-def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
+def _gpu_names(context: Context) -> str:
     return join_items(
         [gpu.title for gpu in context.target_gpus]
         or list(dict.fromkeys(gpu.name for gpu in context.host.gpus or ()))
-        or [str(capability) for capability in wanted]
+        or list(map(str, _target_capabilities(context)))
     )
 
 
@@ -134,31 +125,24 @@ def _target_capabilities(context: Context) -> tuple[Architecture, ...]:
     """The compute capabilities that the wheel must run on; none for the CPU."""
     if _without_cuda(context):
         return ()
-    if context.target_gpus:
-        return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.target_gpus))
     # Without a target use this machine's GPU, whatever the architectures.
-    if context.host.gpus:
-        return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.host.gpus))
+    if gpus := context.target_gpus or context.host.gpus:
+        return tuple(dict.fromkeys(gpu.compute_capability for gpu in gpus))
     code = context.plan.architectures
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
 def _find_best(
-    context: Context,
-    wanted: Sequence[Architecture],
-    *,
-    with_driver: bool,
-    release: PytorchRelease | None = None,
+    context: Context, *, with_driver: bool, release: PytorchRelease | None = None
 ) -> RunningBuild | None:
     """Find the official build that runs best on the GPU where it runs worst, with this driver or with any."""
-    release, python = release or context.pytorch, context.machine.python
-    if release is None or not wanted:
+    release, machine, wanted = release or context.pytorch, context.machine, _target_capabilities(context)
+    if release is None:
         return None
     by_label: dict[str, list[RunningBuild]] = {}
     for capability in wanted:
-        for running in published_builds_that_run(
-            release, context.machine.platform_tag, python.abi_tag, capability
-        ):
+        found = published_builds_that_run(release, machine.platform_tag, machine.python.abi_tag, capability)
+        for running in found:
             able = not with_driver or _driver_runs(context, running.build.cuda, capability)
             if running.verdict and running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
@@ -175,22 +159,15 @@ def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
     return not driver or is_l4t(driver) or needed is None or at_least(driver, needed)
 
 
-def _installs(context: Context) -> bool | None:
-    """Whether pip accepts the official wheels here; None if that is not known, true of an unknown release."""
-    release = context.pytorch
-    return True if release is None else official_wheels_install(release, context.machine)
-
-
 def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
-    """Whether it is known that there is no other build for the target.
-
-    PyPI has the Pythons of every index, and of some releases it is known that they have nothing before Turing.
-    """
+    """Whether it is known that there is no other build for the target."""
     platform, python = context.machine.platform_tag, context.machine.python
     if index_is_known(release):
         return True
+    # Of some releases it is known that they have nothing before Turing.
     if release.cuda.before_turing and any(one < TURING for one in _target_capabilities(context)):
         return True
+    # PyPI has the Pythons of every index.
     every = published_builds(release, platform)
     return bool(every and not published_builds(release, platform, python.abi_tag))
 
@@ -202,11 +179,8 @@ def _requested(plan: Plan) -> Mapping[str, Setting]:
 def _lacks_requested(plan: Plan, build: PublishedBuild) -> bool:
     requested = _requested(plan)
     code, theirs = plan.architectures, build.code.architectures if build.code else ()
-    forms = (
-        "arch" in requested
-        and code is not None
-        and any(one.suffix and one not in theirs for one in code.architectures)
-    )
+    own = code.architectures if code and "arch" in requested else ()
+    forms = any(one.suffix and one not in theirs for one in own)
     options = any(
         one.on
         and key.startswith("define.USE_")
@@ -257,8 +231,7 @@ def describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
         yield from () if any(target.ptx for target in build.code.targets) else ("PTX, for GPUs to come",)
     if "local-version" in requested:
         yield f"the label {requested['local-version'].text}"
-    handed_on = [key for key in plan.settings.passthrough if not is_only_how(key)]
-    if handed_on:
+    if handed_on := [key for key in plan.settings.passthrough if not is_only_how(key)]:
         yield f"your own settings of the backend: {join_items(handed_on)}"
     if plan.tree.dirty:
         yield "your changes of the source"
@@ -279,7 +252,7 @@ def official_build(context: Context) -> RunningBuild | None:
     """The official build that runs best on the target with this driver; None if none does."""
     release, python = context.pytorch, context.machine.python
     if not _without_cuda(context) or release is None:
-        return _find_best(context, _target_capabilities(context), with_driver=True)
+        return _find_best(context, with_driver=True)
     builds = published_builds(release, context.machine.platform_tag, python.abi_tag)
     return next((RunningBuild(build, None) for build in builds if build.cuda is None), None)
 
@@ -291,8 +264,7 @@ def _without_cuda(context: Context) -> bool:
 def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
     """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one.
 
-    Args:
-        tried: whether to say something of a combination that PyTorch publishes, too.
+    ``tried`` is whether to say something of a combination that PyTorch publishes, too.
     """
     context = Context(plan, HostFacts(plan.host))
     pytorch, toolkit, platform = context.pytorch, context.cuda, plan.host.platform_tag
