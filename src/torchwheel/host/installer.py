@@ -34,7 +34,9 @@ from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.system.toml import read_toml, shipped_toml
 from torchwheel.versions import at_least
 
-FRONTEND_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+FRONTEND_VARIABLES = frozenset(
+    {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
+)
 """Variables that point an interpreter to the environment of the frontend or the user's shell."""
 
 # The first with --python: https://pip.pypa.io/en/stable/news/#v22-3
