@@ -1,9 +1,8 @@
-"""The plan as frozen values, and the fingerprint that names its build directory."""
+"""The plan as frozen values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -28,8 +27,6 @@ REPORT = "torchwheel-values.json"
 
 @dataclass(frozen=True)
 class WheelVersion:
-    """The wheel's version."""
-
     base: str
     local: str
     base_origin: str
@@ -60,22 +57,14 @@ class Decided:
 
 @dataclass(frozen=True)
 class Define(Decided):
-    """One requested CMake option, ``USE_NCCL``, its value as CMake text.
-
-    Attributes:
-        expected: whether CMake must have this value after configuring.
-    """
+    """One requested CMake option, ``USE_NCCL``, its value as CMake text; which CMake must have if ``expected``."""
 
     expected: bool = True
 
 
 @dataclass(frozen=True)
 class Variable(Decided):
-    """One environment variable of the inner build.
-
-    Attributes:
-        prepend: the value is a folder to put in front of the inherited value, with the platform's path separator.
-    """
+    """One environment variable of the inner build; with ``prepend`` the value goes before the inherited one."""
 
     prepend: bool = False
 
@@ -161,10 +150,9 @@ class Plan:
     """Every decision about a build.
 
     Attributes:
-        included: the content of ``folders.defines_file``, which CMake includes.
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
-        toolkit_packages: the folder where these are installed; None if they are not yet.
+        toolkit_packages: the folder where ``toolkit_requires`` are installed; None if they are not yet.
     """
 
     tree: Tree
@@ -205,71 +193,17 @@ class Plan:
 
 # These affect the speed of a build or where its programs find their libraries, not its result.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
-# One folder serves every compiler cache.
-_SWITCHES_OF_CACHES = frozenset({"USE_CCACHE"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
 # The compiler that ccache runs instead of the given one (https://ccache.dev/manual/latest.html, "compiler").
 _WITH_EFFECT = "CCACHE_COMPILER"
 
-# scikit-build-core's settings that affect CMake's configure step.
-_CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
-
-
-def compute_fingerprint(
-    tree: Tree,
-    host: Host,
-    toolkit: Toolkit | None,
-    python: str,
-    requested_variables: Collection[str],
-    backend_settings: Mapping[str, str | list[str]],
-    defines: Iterable[Define],
-    variables: Iterable[Variable],
-    *,
-    in_place: bool = False,
-    reproducible: bool = False,
-) -> str:
-    """Return 12 hexadecimal digits over everything that requires a separate build directory.
-
-    That is: the tree (not its content, because a changed file is just compiled again), the options, the requested
-    variables (all others follow from the rest), the identity of the compilers and of nvcc, and Python's ABI. The
-    wheel's version and the number of jobs are not part of it.
-
-    Args:
-        defines: the options, without the launchers of a compiler cache that torchwheel chooses.
-        in_place: whether the tree is built in place, so that objects have other paths.
-    """
-    facts: dict[str, object] = {
-        "tree": [tree.identity, tree.generation.value],
-        "defines": {
-            d.name: d.value
-            for d in defines
-            if is_relevant(d.name)
-            and d.name not in _SWITCHES_OF_CACHES
-            # torchwheel's own interpreter may lie elsewhere when the environment is created again.
-            and not (d.name == "Python_EXECUTABLE" and d.layer is Layer.DEFAULT)
-        },
-        "environment": {
-            v.name: v.value for v in variables if v.name in requested_variables and is_relevant(v.name)
-        },
-        "arguments": [backend_settings.get(key) for key in _CONFIGURING],
-        "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
-        "toolkit": toolkit.identity if toolkit else "",
-        "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
-    }
-    # CMake configures a build directory for one path of the sources.
-    if in_place:
-        facts["in place"] = True
-    if reproducible:
-        facts["reproducible"] = True
-    return hash_facts(facts)
-
 
 def hash_facts(facts: object) -> str:
-    """Return 12 hexadecimal digits over JSON-able data."""
+    """12 hexadecimal digits over JSON-able data."""
     return short_digest([json.dumps(facts, sort_keys=True, separators=(",", ":"))])
 
 
 def is_relevant(name: str) -> bool:
-    if name == _WITH_EFFECT:
-        return True
-    return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
+    """Whether an option or a variable affects a build's result."""
+    without = name in _WITHOUT_EFFECT or name.startswith(_WITHOUT_EFFECT_PREFIXES)
+    return name == _WITH_EFFECT or not without

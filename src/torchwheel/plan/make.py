@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,10 +10,19 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Host
-from torchwheel.plan.build_plan import BuildFolders, Inclusion, Plan, compute_fingerprint
+from torchwheel.plan.build_plan import (
+    BuildFolders,
+    Define,
+    Inclusion,
+    Plan,
+    Variable,
+    hash_facts,
+    is_relevant,
+)
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
     INCLUDE_BEFORE,
+    BackendSettings,
     backend_settings,
     build_requirements,
     cache_findings,
@@ -32,11 +42,15 @@ from torchwheel.plan.environment import (
 )
 from torchwheel.plan.naming import name_wheel
 from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings, shared_cache
-from torchwheel.settings import Settings
+from torchwheel.settings import Layer, Settings
 from torchwheel.settings.value_types import same_path
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, select_toolkit
 from torchwheel.tree.source_tree import Generation, Tree
+
+# scikit-build-core's settings that affect CMake's configure step.
+_CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
 
 
 @dataclass(frozen=True)
@@ -81,19 +95,7 @@ def make_plan(inputs: Inputs) -> Plan:
     defines = defines_for(settings, tree, architectures, of_cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
-    python = inputs.python_identity or inputs.python_executable
-    identity = compute_fingerprint(
-        tree,
-        host,
-        toolkit,
-        python,
-        settings.env.keys(),
-        requested,
-        defines,
-        variables,
-        in_place=inputs.in_place,
-        reproducible=inputs.reproducible,
-    )
+    identity = compute_fingerprint(inputs, toolkit, requested, defines, variables)
     folders = _choose_folders(inputs, named.hardware, identity)
     cache = None if switched_off(settings) else inputs.compiler_cache
     launchers = launcher_defines(settings, tree, host, cache, defines, cuda=architectures is not None)
@@ -162,6 +164,50 @@ def make_plan(inputs: Inputs) -> Plan:
     )
 
 
+def compute_fingerprint(
+    inputs: Inputs,
+    toolkit: Toolkit | None,
+    requested: BackendSettings,
+    defines: Iterable[Define],
+    variables: Iterable[Variable],
+) -> str:
+    """Return 12 hexadecimal digits over everything that requires a separate build directory.
+
+    That is: the tree (not its content, because a changed file is just compiled again), the options (without the
+    launchers of a compiler cache that torchwheel chooses), the requested variables (all others follow from the rest),
+    the identity of the compilers and of nvcc, and Python's ABI. The wheel's version and the number of jobs are not
+    part of it.
+    """
+    tree, host, python = inputs.tree, inputs.host, inputs.host.python
+    asked = {name for name in inputs.settings.env if is_relevant(name)}
+    facts: dict[str, object] = {
+        "tree": [tree.identity, tree.generation.value],
+        "defines": {
+            d.name: d.value
+            for d in defines
+            if is_relevant(d.name)
+            # One folder serves every compiler cache.
+            and d.name != "USE_CCACHE"
+            # torchwheel's own interpreter may lie elsewhere when the environment is created again.
+            and not (d.name == "Python_EXECUTABLE" and d.layer is Layer.DEFAULT)
+        },
+        "environment": {v.name: v.value for v in variables if v.name in asked},
+        "arguments": [requested.get(key) for key in _CONFIGURING],
+        "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
+        "toolkit": toolkit.identity if toolkit else "",
+        "python": [
+            inputs.python_identity or inputs.python_executable,
+            *(python.interpreter_tag, python.abi_tag, host.platform_tag),
+        ],
+    }
+    # CMake configures a build directory for one path of the sources, and a tree built in place has others.
+    if inputs.in_place:
+        facts["in place"] = True
+    if inputs.reproducible:
+        facts["reproducible"] = True
+    return hash_facts(facts)
+
+
 def _choose_jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
     option = "USE_FLASH_ATTENTION"
     setting = settings.defines.get(option)
@@ -184,12 +230,9 @@ def builds_folder(settings: Settings, cache: Path) -> Path:
 
 def _choose_folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     """Choose the build's folders; each fingerprint of a tree has its own."""
-    root = builds_folder(inputs.settings, inputs.cache) / "-".join(
-        part for part in (inputs.tree.name, label, identity) if part
-    )
+    name = "-".join(filter(None, (inputs.tree.name, label, identity)))
+    root = builds_folder(inputs.settings, inputs.cache) / name
     source = inputs.tree.root if inputs.in_place else root / "source"
     # setup.py supports only one build directory, "build" in the tree.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"
-    return BuildFolders(
-        cache=inputs.cache, root=root, source=source, build=build, environment=inputs.environment
-    )
+    return BuildFolders(inputs.cache, root, source, build, inputs.environment)
