@@ -210,11 +210,9 @@ INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
 
 @dataclass(frozen=True)
 class Forwarding:
-    """The ways to pass options to CMake in one generation of the build.
+    """The ways to pass options to CMake in one generation of the build; with ``defines`` any option as ``-D``.
 
-    Attributes:
-        defines: whether any option can be passed as ``-D``.
-        value_end: the text that would end a value early on its way to CMake; empty if none does.
+    ``value_end`` is the text that would end a value early on its way to CMake; empty if none does.
     """
 
     defines: bool
@@ -345,15 +343,11 @@ def cmake_file(
     """A CMake file with the options that the generation's build cannot forward in another way.
 
     CMake includes it before every ``project()``; like ``-D`` it sets the options once, so that changes by the tree
-    persist.
-
-    Args:
-        include_first: the user's own file to include there.
-        reported: the options whose final values CMake writes into ``REPORT`` in the build directory.
-        maps_paths: whether objects must not contain the path of their folder.
-        launcher: the command before each compiler and linker, and before ``compiler_launcher``, which replaces no
-            launcher of the user's.
-        reproducible: no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
+    persist. ``include_first`` is the user's own file to include there; CMake writes the final values of the
+    ``reported`` options into ``REPORT`` in the build directory; with ``maps_paths`` objects do not contain the path of
+    their folder; ``launcher`` is the command before each compiler and linker, and before ``compiler_launcher``, which
+    replaces no launcher of the user's. With ``reproducible`` no run path leads into the build folder either; ``nvcc``
+    has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     # The user's own file precedes the guard, because CMake would include it before every project().

@@ -120,8 +120,7 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
 def names_nvcc(text: str, nvcc: str | None) -> bool:
     """Whether a compiler is only another name of the toolkit's nvcc, which the build is given by its path.
 
-    ``PATH`` finds the bare name in the toolkit's folder, which is its first; CMake would search others before. Beside a
-    link elsewhere CMake does not find the rest of the toolkit.
+    CMake would search other folders of ``PATH`` before, and beside a link elsewhere it does not find the toolkit.
     """
     return nvcc is not None and (
         text == program_stem(nvcc) or os.path.realpath(text) == os.path.realpath(nvcc)
@@ -229,9 +228,8 @@ def with_folders(
 ) -> tuple[Variable, ...]:
     """Add the variables that name the build's own folders; sorted by name.
 
-    Args:
-        included: whether a variable names ``folders.defines_file`` for CMake to include.
-        maps_paths: whether compilers outside CMake get the flags that keep the folder's path out of objects.
+    With ``included`` one names ``folders.defines_file`` for CMake to include; with ``maps_paths`` compilers outside
+    CMake get the flags that keep the folder's path out of objects.
     """
     own = [folders.root] if folders.staged else [folders.source, folders.root]
     # The cache folder also has environments and toolkits, which are the same in another home.

@@ -171,12 +171,11 @@ def compute_fingerprint(
     defines: Iterable[Define],
     variables: Iterable[Variable],
 ) -> str:
-    """Return 12 hexadecimal digits over everything that requires a separate build directory.
+    """12 hexadecimal digits over everything that requires a separate build directory.
 
-    That is: the tree (not its content, because a changed file is just compiled again), the options (without the
-    launchers of a compiler cache that torchwheel chooses), the requested variables (all others follow from the rest),
-    the identity of the compilers and of nvcc, and Python's ABI. The wheel's version and the number of jobs are not
-    part of it.
+    That is: the tree (not its content, because a changed file is just compiled again), the options (without
+    torchwheel's launchers of a compiler cache), the requested variables (all others follow from the rest), the
+    identity of the compilers and of nvcc, and Python's ABI; not the wheel's version and the number of jobs.
     """
     tree, host, python = inputs.tree, inputs.host, inputs.host.python
     asked = {name for name in inputs.settings.env if is_relevant(name)}

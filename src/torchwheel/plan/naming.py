@@ -76,8 +76,7 @@ def wheel_version(
 ) -> tuple[WheelVersion, tuple[Finding, ...]]:
     """Decide the version; ``local_requested`` replaces ``label``.
 
-    The base is the requested version, else the release tag on the tree's commit, else the tree's file with the commit
-    in the local part.
+    The base is the requested one, else the release tag on the tree's commit, else the tree's file and the commit.
     """
     local = label if local_requested is None else local_requested
     if requested is not None:

@@ -77,11 +77,9 @@ def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
 
 
 def _unused_of_wrapper(settings: Settings, tree: Tree) -> Iterator[Problem]:
-    """Report what a wrapper project says for nothing.
+    """Report fields of ``[project]`` that a wrapper's wheel will not have, and settings that its backend never reads.
 
-    That is fields of ``[project]`` that its wheel will not have, though no backend may drop them
-    (https://packaging.python.org/specifications/pyproject-toml/), and a backend's settings, because the backend reads
-    the tree's pyproject.toml.
+    Source: https://packaging.python.org/specifications/pyproject-toml/: no backend may drop a field.
     """
     if settings.source is None or settings.project is None:
         return
@@ -140,8 +138,7 @@ def of_another_backend(
 ) -> Iterator[Problem]:
     """Report settings of another backend, because without them the wheel would not be the requested one.
 
-    Args:
-        has_options: whether options among CMake's arguments are passed on.
+    With ``has_options`` those among CMake's arguments are passed on.
     """
     for key, value in settings.passthrough.items():
         backend = read_passthrough().find_backend(key)

@@ -14,10 +14,9 @@ from torchwheel.system.toml import read_toml
 
 @dataclass(frozen=True)
 class Component:
-    """A part of PyTorch that can be built or left out.
+    """A part of PyTorch that can be built or left out, and the CMake options that switch it, over all generations.
 
     Attributes:
-        options: the CMake options that switch it, over all generations of PyTorch.
         depends_on: what must not be off; each item is a group of components of which one is enough.
         systems: ``platform.system()`` of the platforms that have it; empty for all.
     """

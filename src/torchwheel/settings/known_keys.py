@@ -48,12 +48,10 @@ EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
 
 @dataclass(frozen=True)
 class Key:
-    """The description of one key.
+    """The description of one key; ``table`` is for one of free names (``define.X``).
 
-    Attributes:
-        example: a value as typed after ``-C key=``; for a table ``NAME=value``.
-        where: the places where a setting is allowed; unused for the keys of headers and extensions.
-        table: whether it is a table of free names (``define.X``).
+    ``example`` is a value as typed after ``-C key=``, for a table ``NAME=value``; ``where`` is unused for the keys of
+    headers and extensions.
     """
 
     type: ValueType

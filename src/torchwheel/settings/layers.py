@@ -107,11 +107,7 @@ def stack_groups(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:
 
 
 class RawValue(NamedTuple):
-    """One ``key = value`` of a source.
-
-    Attributes:
-        entry: the entry of a table (``USE_NCCL`` of ``define.USE_NCCL``); else empty.
-    """
+    """One ``key = value`` of a source; ``entry`` is that of a table (``USE_NCCL`` of ``define.USE_NCCL``)."""
 
     key: Key
     raw: object
@@ -132,13 +128,11 @@ class RawValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A source of settings.
+    """A source of settings, to whose ``folder`` relative paths in it are relative.
 
     Attributes:
         problems: gets whatever is wrong with the values.
-        folder: relative paths in it are relative to this.
         textual: whether it can only hold text, as in ``Location``.
-        rank, ambient: those of its settings.
     """
 
     layer: Layer

@@ -87,9 +87,8 @@ def _read_overlay(
 class Overlays:
     """All definitions of targets and profiles.
 
-    Attributes:
-        folders: those of overlay files, each with its layer and its name in messages, lowest first.
-        problems: gets the problems of a file whenever its definitions are asked for.
+    ``folders`` are those of files, each with its layer and its name in messages, lowest first; ``problems`` gets the
+    problems of a file whenever its definitions are asked for.
     """
 
     folders: tuple[tuple[Path, Layer, str], ...]
@@ -198,12 +197,7 @@ Detect = Callable[[], Sequence[NamedGpu]]
 
 @dataclass(frozen=True)
 class Target:
-    """A target, resolved.
-
-    Attributes:
-        architectures: what it is compiled for; None for ``cpu`` and for an unresolved ``native``.
-        settings: the settings of overlays and the project's table, without ``arch``.
-    """
+    """A target, resolved; ``cpu`` and an unresolved ``native`` have no architectures, and ``settings`` no ``arch``."""
 
     name: str
     architectures: ArchitectureList | None = None

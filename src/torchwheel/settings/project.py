@@ -36,11 +36,7 @@ _OTHERS = ("default-target", "extension", "adopted")
 
 @dataclass(frozen=True)
 class Project:
-    """A project's folder with its pyproject.toml.
-
-    Attributes:
-        sdist: the record in the sdist that the folder was unpacked from; None if it is not from an sdist.
-    """
+    """A project's folder with its pyproject.toml, and the record of the sdist that it was unpacked from, if any."""
 
     folder: Path
     pyproject: Mapping[str, Any] = field(default_factory=dict)
@@ -192,11 +188,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class SdistRecord:
-    """The content of ``.torchwheel-sdist.json``.
-
-    Attributes:
-        label: torchwheel's addition to the version of a project with extensions, which may have its own label.
-    """
+    """The content of ``.torchwheel-sdist.json``; ``label`` is torchwheel's addition to an extension's own version."""
 
     version: str
     settings: Mapping[str, str]

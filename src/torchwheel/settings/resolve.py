@@ -45,9 +45,7 @@ _PROFILE_RANK = 10
 class Settings(SettingsModel):
     """Every setting resolved; the model's fields hold the values, ``entries`` their origins.
 
-    Attributes:
-        cmake_args: the content of CMAKE_ARGS other than ``-D`` options.
-        ignored_variables: variable that looks like PyTorch's -> why it was ignored.
+    ``cmake_args`` is the content of CMAKE_ARGS other than ``-D`` options; ``ignored_variables``: variable -> reason.
     """
 
     entries: Mapping[str, Setting]
@@ -93,11 +91,8 @@ def load_settings(
     """Read every source of settings and resolve them by precedence.
 
     Relative paths in a file are relative to the project; those in variables and ``-C`` to ``working_folder``, where the
-    caller is: frontends call hooks in the project.
-
-    Args:
-        user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
-        detect: called only for the target ``native``, which is not resolved without it.
+    caller is: frontends call hooks in the project. ``detect`` is called only for the target ``native``, which is not
+    resolved without it; ``user_overlays`` is instead of the folder that ``user_overlays_folder`` gives.
     """
     # Before anything is read, because messages quote values.
     learn_secrets({**environment, **(config_settings or {})})

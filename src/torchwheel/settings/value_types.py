@@ -82,11 +82,9 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Location:
-    """The place of a raw value.
+    """The place of a raw value; one that is ``textual`` (``-C``, variables) has numbers as text.
 
-    Attributes:
-        example: a valid assignment in the syntax of that place, e.g. ``-C jobs=8``.
-        textual: whether the place can only hold text (``-C``, variables), so that numbers come as text.
+    ``example`` is a valid assignment in the syntax of that place, e.g. ``-C jobs=8``.
     """
 
     key: str
@@ -125,10 +123,8 @@ class ValueType:
     Attributes:
         form: what messages call a value of it.
         parse: returns a value in its normal form, or None if it is not of this type.
-        schema: its JSON schema.
         quoted: whether TOML writes it in quotes.
         joins: whether several values make one list; of any other type two different ones contradict each other.
-        metavar: what stands for a value in a command's help.
         words: all values, where there are few.
     """
 
@@ -319,9 +315,9 @@ def is_same_value(one: object, other: object) -> bool:
 def same_path(
     one: str | os.PathLike[str], other: str | os.PathLike[str], *, windows: bool = os.name == "nt"
 ) -> bool:
-    r"""Whether two paths are equal up to the kind of slash, doubled slashes and a final slash, on Windows also case.
+    """Whether two paths are equal up to the kind and number of slashes and a final one, on Windows also case.
 
-    A plan may be for another platform, so a path with a drive or a share (``C:\CUDA``, ``\\server\CUDA``) is Windows's.
+    A plan may be for another platform, so a path with a drive or a share is Windows's.
     """
     return _normalise_path(os.fspath(one), windows) == _normalise_path(os.fspath(other), windows)
 

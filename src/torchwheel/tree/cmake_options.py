@@ -226,10 +226,9 @@ def _read_list_files(root: Path) -> dict[str, str]:
 
 
 def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
-    """The options of one CMake file; of several declarations of a name the one that applies on most machines.
+    """The options of one CMake file, declared outside all blocks, else last.
 
-    That is one outside all blocks, else the last, because ``else()`` has the usual case, unless that of
-    ``if(NOT ...)``.
+    ``else()`` has the usual case, unless that of ``if(NOT ...)``.
     """
     always: dict[str, Option] = {}
     in_block: dict[str, Option] = {}

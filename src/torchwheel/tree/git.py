@@ -33,11 +33,7 @@ _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<
 
 @dataclass(frozen=True)
 class Checkout:
-    """The state of a checkout; of several release tags (``v2.6.0``) on its commit it has the newest.
-
-    Attributes:
-        dirty: whether tracked files, also in submodules, differ from the commit; set by the reader of the tree.
-    """
+    """The state of a checkout; of several release tags (``v2.6.0``) the newest. Its reader sets ``dirty``."""
 
     commit: str | None = None
     release_tag: str | None = None

@@ -78,10 +78,9 @@ def new_files(tree: Tree) -> tuple[str, ...]:
 
 
 def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:
-    """Find the files of a tree for an sdist: its source, filtered by ``.gitignore`` even without a repository.
+    """The source of a tree, filtered by ``.gitignore`` even without a repository, for an sdist.
 
-    Args:
-        include: patterns of files to add although ignored or excluded, in the syntax of ``.gitignore``.
+    ``include`` and ``exclude`` are patterns in the syntax of ``.gitignore``; the first also of what is ignored.
     """
     sources = source_files(root)
     # torchwheel's own sdists already hold only source files.
