@@ -101,18 +101,18 @@ def _describe_state(source: Tree | Checkout) -> str:
 
 def _write_defines(plan: Plan, variables: str) -> None:
     """Write the file that CMake includes. If it or CMake's environment changed, CMake starts anew."""
-    values = {d.name: d.value for d in plan.defines if d.name in plan.included.options}
+    values = {d.name: d.value for d in plan.defines if d.name in plan.file_options}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    launcher = write_launcher(plan.folders.launcher) if plan.included.launcher else ()
+    launcher = write_launcher(plan.folders.launcher) if plan.launches_compilers else ()
     text = cmake_file(
         values,
         theirs,
         reported={*plan.tree.options, *(d.name for d in plan.defines)},
-        maps_paths=plan.included.maps_paths,
+        maps_paths=plan.maps_paths,
         launcher=launcher,
-        compiler_launcher=str(plan.folders.compiler_launcher) if plan.included.launcher else "",
+        compiler_launcher=str(plan.folders.compiler_launcher) if plan.launches_compilers else "",
         reproducible=plan.reproducible,
-        nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
+        nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.maps_paths else None,
     )
     # CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
     # The version may be in it, too.

@@ -130,28 +130,14 @@ class BuildFolders:
 
 
 @dataclass(frozen=True)
-class Inclusion:
-    """The content of the file that CMake includes before ``project()``.
-
-    Attributes:
-        options: names of the options that are passed only through it.
-        maps_paths: whether compilers get the flags that keep the path of their working directory out of objects.
-        launcher: whether ``folders.launcher`` starts the compilers: always where it can wait for memory, needed or
-            not, because commands that depend on the jobs or the memory would compile everything again.
-    """
-
-    options: frozenset[str]
-    maps_paths: bool
-    launcher: bool
-
-
-@dataclass(frozen=True)
 class Plan:
     """Every decision about a build.
 
     Attributes:
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
+        file_options: the options that only ``folders.defines_file`` passes on.
+        maps_paths: whether compilers get the flags that keep the path of their working directory out of objects.
         toolkit_packages: the folder where ``toolkit_requires`` are installed; None if they are not yet.
     """
 
@@ -164,7 +150,8 @@ class Plan:
     wheel_name: str
     defines: tuple[Define, ...]
     variables: tuple[Variable, ...]
-    included: Inclusion
+    file_options: frozenset[str]
+    maps_paths: bool
     build_requires: tuple[str, ...]
     inner_config_settings: dict[str, str | list[str]]
     python_executable: str
@@ -176,6 +163,14 @@ class Plan:
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
     reproducible: bool = False
+
+    @property
+    def launches_compilers(self) -> bool:
+        """Whether ``folders.launcher`` starts the compilers: where it can wait for memory, needed or not.
+
+        Commands that depend on the jobs or the memory would compile everything again.
+        """
+        return self.host.system == "Linux"
 
     @property
     def distribution(self) -> str:

@@ -13,7 +13,6 @@ from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import (
     BuildFolders,
     Define,
-    Inclusion,
     Plan,
     Variable,
     hash_facts,
@@ -112,11 +111,7 @@ def make_plan(inputs: Inputs) -> Plan:
     # one may be installed later, unless a debugger is to find the sources.
     mapped = cache == "ccache" or (cache is None and not settings.debug_information)
     plain = mapped and is_plain(f"{folders.cache}{folders.root}{folders.source}")
-    included = Inclusion(
-        options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
-        maps_paths=host.system != "Windows" and (inputs.reproducible or plain),
-        launcher=host.system == "Linux",
-    )
+    maps_paths = host.system != "Windows" and (inputs.reproducible or plain)
     findings = (
         *request_findings(settings, tree, host, ways),
         *moved_cache(inputs.asked_cache or inputs.cache, inputs.cache),
@@ -147,9 +142,10 @@ def make_plan(inputs: Inputs) -> Plan:
             cache,
             # The user's own option is exported as well, and PyTorch's CMake files prefer the variable to -D.
             included=not ways.defines or INCLUDE_BEFORE in settings.defines,
-            maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
+            maps_paths=inputs.reproducible and maps_paths and tree.generation is Generation.SETUP_PY,
         ),
-        included=included,
+        file_options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
+        maps_paths=maps_paths,
         build_requires=build_requirements(tree, settings),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -30,6 +29,7 @@ from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.overlays import canonical_name
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.tree.source_tree import Tree
+from torchwheel.versions import wheel_spelling
 
 _COMMIT_LETTERS = 7
 _MOST_COMPONENTS = 3
@@ -64,7 +64,7 @@ def name_wheel(
     version, findings = wheel_version(tree, settings.package_version, settings.local_version, label)
     # The local version label that scikit-build-core adds.
     tag, python = str(settings.passthrough.get("wheel.build-tag", "")), host.python
-    name = canonicalize_name(tree.name).replace("-", "_")
+    name = wheel_spelling(tree.name)
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
     file = f"{'-'.join(filter(None, parts))}.whl"
     problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
@@ -80,14 +80,12 @@ def wheel_version(
     """
     local = label if local_requested is None else local_requested
     if requested is not None:
-        return _check_version(WheelVersion(requested, local, "as requested"), None)
+        return _check_version(WheelVersion(requested, local, "as requested"))
     if tree.release_tag:
-        return _check_version(
-            WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None
-        )
+        base = tree.release_tag.removeprefix("v")
+        return _check_version(WheelVersion(base, local, "the tree's release tag"))
     if tree.commit:
-        commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
-        local = f"{commit}.{local}" if local else commit
+        local = ".".join(filter(None, (f"git{tree.commit[:_COMMIT_LETTERS]}", local)))
     version, findings = _check_version(WheelVersion(tree.version_text, local, tree.version_file), tree)
     if tree.commit_unknown:
         unknown = Problem.of("commit-unknown", tree=tree.root, reason=tree.commit_unknown)
@@ -111,7 +109,9 @@ def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
         yield Problem.of("wheel-name-too-long", **values)
 
 
-def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
+def _check_version(
+    version: WheelVersion, from_tree: Tree | None = None
+) -> tuple[WheelVersion, tuple[Finding, ...]]:
     try:
         parsed = Version(str(version))
     # Python raises another ValueError for more than 4,300 digits.
@@ -134,19 +134,11 @@ def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> 
 def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
     """The segments after the hardware's: profiles, build type, components, and a modified checkout."""
     profiles = {name: _settings_of(name, settings) for name in settings.profile}
-    labels = [
-        _label_segment(name)
-        for name, own in profiles.items()
-        if any(
-            _place_of(setting) in own and _changes_wheel(setting, tree)
-            for setting in settings.entries.values()
-        )
-    ]
+    changing = {_place_of(one) for one in settings.entries.values() if _changes_wheel(one, tree)}
+    labels = [_label_segment(name) for name, own in profiles.items() if own & changing]
     labels += build_type_labels(settings.build_type)
-    of_profiles = set().union(*profiles.values())
-    changed = sorted(
-        {*_changed_components(settings, tree, of_profiles), *_changed_options(settings, tree, of_profiles)}
-    )
+    given = set().union(*profiles.values())
+    changed = sorted({*_changed_components(settings, tree, given), *_changed_options(settings, tree, given)})
     if len(changed) > _MOST_COMPONENTS:
         digest = hashlib.sha256(" ".join(changed).encode()).hexdigest()
         changed = [f"custom{digest[:_DIGITS]}"]
@@ -191,12 +183,8 @@ def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]
             continue
         for setting in (settings.defines[o] for o in component.options if o in settings.defines):
             on = not setting.off
-            given = _place_of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
-            if (
-                given
-                or setting.name not in tree.known_names
-                or (not on and any(off.issuperset(group) for group in component.depends_on))
-            ):
+            follows = not on and any(off.issuperset(group) for group in component.depends_on)
+            if follows or _is_given(setting, of_profiles) or setting.name not in tree.known_names:
                 continue
             if on is not _default_state(setting, tree, of_profiles):
                 name = _name_in_tree(component, setting.name)
@@ -215,10 +203,9 @@ def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -
     """Yield the tree's options that belong to no component, and whose value differs from its default."""
     for name, setting in settings.defines.items():
         declared, option = tree.options.get(name), build_options().get(name)
-        given = _place_of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
-        if declared is None or given or name.startswith("CMAKE_") or read_components().of_option(name):
+        if declared is None or _is_given(setting, of_profiles) or (option and not option.labelled):
             continue
-        if option and not option.labelled:
+        if name.startswith("CMAKE_") or read_components().of_option(name):
             continue
         if declared.type == "BOOL" and parse_truth(setting.value) is not None:
             if (on := not setting.off) is not _default_state(setting, tree, of_profiles):
@@ -229,10 +216,14 @@ def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -
             yield _label_segment(f"{name}{word[0] if word else ''}")
 
 
+def _is_given(setting: Setting, of_profiles: set[_Place]) -> bool:
+    return setting.layer is Layer.BUILTIN_OVERLAY or _place_of(setting) in of_profiles
+
+
 def _default_state(setting: Setting, tree: Tree, of_profiles: set[_Place]) -> bool | None:
     """The state of an option without the project's and the user's settings; None if unknown."""
     for beaten in setting.replaced:
-        if beaten.layer is Layer.BUILTIN_OVERLAY or _place_of(beaten) in of_profiles:
+        if _is_given(beaten, of_profiles):
             return parse_truth(beaten.value)
     option = tree.options.get(setting.name)
     return parse_truth(option.default) if option is not None else None

@@ -77,7 +77,7 @@ def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) 
     assert given_options == {name: value for name, value in options(made).items() if name not in by_itself}
     assert made.inner_config_settings["cmake.build-type"] == "RelWithDebInfo"
     assert made.inner_config_settings["build-dir"] == str(made.folders.build)
-    assert made.included.options == frozenset()
+    assert made.file_options == frozenset()
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(made)
 
 
@@ -95,8 +95,8 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
         "USE_NCCL",
     }
     # CUDAToolkit_ROOT is a variable as well, for CMake's FindCUDAToolkit; setup.py does not make an option of it.
-    assert made.included.options == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
-    assert by_variable | made.included.options | {"Python_EXECUTABLE"} == set(asked)
+    assert made.file_options == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert by_variable | made.file_options | {"Python_EXECUTABLE"} == set(asked)
     assert {name: environment[name] for name in by_variable} == {
         name: environment_text(asked[name]) for name in by_variable
     }
@@ -106,9 +106,9 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
 
 def test_setup_py_gets_a_file_without_such_options_too(legacy_plan: Planner) -> None:
     plain = legacy_plan({"target": "cpu", "package-version": "2.6.0"})
-    assert (plain.included.options, plain.included.launcher) == (frozenset(), True)
+    assert (plain.file_options, plain.launches_compilers) == (frozenset(), True)
     windows = legacy_plan({"target": "cpu", "package-version": "2.6.0"}, host=WINDOWS)
-    assert not windows.included.launcher
+    assert not windows.launches_compilers
     for made in (plain, windows):
         assert variables(made)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(made.folders.defines_file)
 

@@ -163,7 +163,7 @@ def test_what_makes_ccache_answer_elsewhere(plan: Planner) -> None:
 def test_a_folder_with_a_space_is_known_to_ccache_by_its_place_alone(plan: Planner) -> None:
     made = plan({**CPU, "build-dir": "/home/me/my builds"}, compiler_cache="ccache")
     assert "CCACHE_BASEDIR" not in variables(made)
-    assert not made.included.maps_paths
+    assert not made.maps_paths
 
 
 def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
@@ -182,10 +182,10 @@ def test_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Plann
     for cache, told in (("ccache", True), ("sccache", False), (None, True)):
         new = plan(CPU, compiler_cache=cache)
         old = legacy_plan({**CPU, "package-version": "2.6.0"}, compiler_cache=cache)
-        assert (new.included.maps_paths, old.included.maps_paths) == (told, told)
-    assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).included.maps_paths
+        assert (new.maps_paths, old.maps_paths) == (told, told)
+    assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).maps_paths
     # A debugger finds the sources.
-    assert not plan({**CPU, "build-type": "Debug"}).included.maps_paths
+    assert not plan({**CPU, "build-type": "Debug"}).maps_paths
 
 
 @pytest.mark.parametrize(

@@ -106,4 +106,4 @@ def test_every_export_of_theirs_is_planned(spark_plan: Plan) -> None:
 
 
 def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:
-    assert spark_plan.included.options == {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert spark_plan.file_options == {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}

@@ -17,8 +17,8 @@ PROBLEM = Problem(id="some", what="the disk has 3 GB left", remedy="make room")
 def test_it_has_a_folder_of_its_own_and_compilers_leave_paths_out(plan: Planner) -> None:
     plain, made = plan(CPU), plan(CPU, reproducible=True)
     assert plain.fingerprint != made.fingerprint
-    assert plan(CPU, reproducible=True, compiler_cache="sccache").included.maps_paths
-    assert not plan(CPU, reproducible=True, host=WINDOWS).included.maps_paths
+    assert plan(CPU, reproducible=True, compiler_cache="sccache").maps_paths
+    assert not plan(CPU, reproducible=True, host=WINDOWS).maps_paths
     assert variables(plain) == variables(made)
 
 
