@@ -1,3 +1,5 @@
+"""The JSON schemas and the shipped data files, which have the form that their loaders rely on."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,10 +10,13 @@ import pytest
 from validate_pyproject.api import Validator
 
 import torchwheel.settings.known_keys
-from docs.settings_schema import schema_text
-from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
+from docs.settings_schema import DRAFT, definition_schema, schema_text
+from torchwheel.settings.components import read_components
+from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where, all_keys
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import tool_schema
-from torchwheel.system.toml import parse_toml
+from torchwheel.system.files import overlays_folder
+from torchwheel.system.toml import parse_toml, read_toml
 
 GOOD = (
     "",
@@ -90,3 +95,53 @@ def test_every_key_is_in_it_with_its_documentation() -> None:
 def test_the_shipped_file_is_not_stale() -> None:
     file = Path(torchwheel.settings.known_keys.__file__).with_name("torchwheel.schema.json")
     assert file.read_text(encoding="utf-8") == schema_text()
+
+
+OVERLAYS = sorted(overlays_folder().glob("*.toml"))
+
+
+def overlay_schema(where: Where) -> dict[str, Any]:
+    definition = definition_schema(where, {**TABLE_HEADER, **FILE_HEADER})
+    return {"$schema": DRAFT, **definition, "required": ["kind", "title", "source"]}
+
+
+@pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: path.name)
+def test_every_overlay_has_the_form_of_its_schema(path: Path) -> None:
+    content = read_toml(path)
+    where = {"target": Where.TARGET, "profile": Where.PROFILE}[content["kind"]]
+    jsonschema.validate(content, overlay_schema(where), jsonschema.Draft7Validator)
+    sources = content["source"] if isinstance(content["source"], list) else [content["source"]]
+    assert all(source.startswith("https://") for source in sources)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"kind": "targte"},
+        {"kind": "target", "title": "t", "source": "s", "jbos": 1},
+        {"kind": "target", "title": "t", "source": "s", "target": "t4"},
+        {"kind": "target", "title": "t", "source": "s", "when": [{"jobs": 1}]},
+    ],
+)
+def test_the_overlay_schema_refuses_mistakes(content: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content, overlay_schema(Where.TARGET), jsonschema.Draft7Validator)
+
+
+def test_no_component_shares_a_name_or_an_option() -> None:
+    names = [name for item in read_components() for name in (item.name, *item.aliases)]
+    options = [option for item in read_components() for option in item.options]
+    assert len(names) == len(set(names))
+    assert len(options) == len(set(options))
+
+
+def test_components_depend_on_components() -> None:
+    needed = {name for item in read_components() for group in item.depends_on for name in group}
+    assert needed <= set(read_components().by_name)
+
+
+def test_no_variable_is_named_twice() -> None:
+    table = pytorch_variables().table
+    names = [name for kind in ("variable", "ignored") for entry in table[kind] for name in entry["names"]]
+    assert len(names) == len(set(names))
