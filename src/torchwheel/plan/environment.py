@@ -102,11 +102,15 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
 
     def choose(*named: Setting | None) -> Setting | None:
+        """The user's compiler, highest layer first, or the toolkit's."""
         others = (one for one in named if one is not None and not names_nvcc(one.text, toolkit.nvcc))
         by_path = (replace(one, value=_with_path(one.text, toolkit.nvcc)) for one in others)
-        return _choose_compiler(
-            visible, selection, sorted(by_path, key=lambda setting: setting.layer, reverse=True)
-        )
+        requested = sorted(by_path, key=lambda setting: setting.layer, reverse=True)
+        if requested and (requested[0].layer >= selection.layer or visible.nvcc is None):
+            return requested[0]
+        if visible.nvcc is None:
+            return None
+        return Setting("nvcc", visible.nvcc, selection.layer, selection.origin, replaced=tuple(requested))
 
     return CudaVariables(
         toolkit=toolkit,
@@ -133,15 +137,6 @@ def _with_path(text: str, nvcc: str | None) -> str:
     if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
         return text
     return join_words([nvcc, *words[1:]], windows=windows)
-
-
-def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
-    """Choose the user's compiler, highest layer first, or the toolkit's."""
-    if requested and (requested[0].layer >= selection.layer or toolkit.nvcc is None):
-        return requested[0]
-    if toolkit.nvcc is None:
-        return None
-    return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(requested))
 
 
 def _for_cmake(path: str) -> str:
@@ -183,8 +178,10 @@ def variables_for(
         name: Variable.of(name, setting.text, setting) for name, setting in settings.variables.items()
     }
     name, number = VERSION_VARIABLES
+    # setup.py would pass every CMAKE_ variable on as an option, and CMake would warn that it is unused.
+    of_jobs = [one for one in JOB_VARIABLES if ways.defines or not one.startswith("CMAKE_")]
     planned = [
-        *_job_variables(settings, ways, jobs),
+        *(_decided_variable(one, str(jobs.max_jobs), settings.get("jobs"), jobs.reason) for one in of_jobs),
         _decided_variable(name, str(version), settings.get("package-version"), version.base_origin),
         Variable(number, "1", Layer.DEFAULT, "a higher one would become part of the local label"),
         *option_variables(ways, defines),
@@ -274,14 +271,6 @@ def option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Va
     for define in defines:
         if ways.by_environment(define.name):
             yield Variable.of(define.name, environment_text(define.value), define)
-
-
-def _job_variables(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
-    for name in JOB_VARIABLES:
-        # setup.py would pass every CMAKE_ variable on as an option, and CMake would warn that it is unused.
-        if name.startswith("CMAKE_") and not ways.defines:
-            continue
-        yield _decided_variable(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
 
 
 def _decided_variable(name: str, value: str, setting: Setting | None, reason: str) -> Variable:
