@@ -225,9 +225,6 @@ class Forwarding:
         by_prefix = option.startswith(self.environment_prefixes)
         return by_prefix or option.endswith(self.environment_suffixes) or option in self.environment_names
 
-    def by_file(self, option: str) -> bool:
-        return not self.defines and not self.by_environment(option)
-
     def cannot_quote(self, value: str) -> bool:
         """Whether a value cannot be passed to CMake unchanged."""
         return bool(self.value_end) and (value + self.value_end).index(self.value_end) < len(value)

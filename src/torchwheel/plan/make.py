@@ -144,7 +144,9 @@ def make_plan(inputs: Inputs) -> Plan:
             included=not ways.defines or INCLUDE_BEFORE in settings.defines,
             maps_paths=inputs.reproducible and maps_paths and tree.generation is Generation.SETUP_PY,
         ),
-        file_options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
+        file_options=frozenset(
+            d.name for d in forwarded if not (ways.defines or ways.by_environment(d.name))
+        ),
         maps_paths=maps_paths,
         build_requires=build_requirements(tree, settings),
         toolkit_requires=selection.requirements if selection is not None else (),

@@ -67,8 +67,7 @@ def name_wheel(
     name = wheel_spelling(tree.name)
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
     file = f"{'-'.join(filter(None, parts))}.whl"
-    problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
-    return Naming(hardware, version, file, (*findings, *map(error, problems)))
+    return Naming(hardware, version, file, (*findings, *map(error, _problems(settings, version, file, tag))))
 
 
 def wheel_version(
@@ -93,19 +92,15 @@ def wheel_version(
     return version, findings
 
 
-def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
-    """Report that the wheel's version differs from that of its sdist with a local label."""
+def _problems(settings: Settings, version: WheelVersion, file: str, build_tag: str) -> Iterator[Problem]:
     sdist = settings.project.sdist.version if settings.project and settings.project.sdist else ""
     base, plus, local = sdist.partition("+")
     if plus and sdist != str(version):
         yield Problem.of("version-is-not-the-sdists", sdist=sdist, version=version, base=base, local=local)
-
-
-def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
         yield Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=build_tag)
-    if len(wheel_name.encode()) > _LONGEST_NAME:
-        values = {"length": len(wheel_name), "beginning": wheel_name[:60], "most": _LONGEST_NAME}
+    if len(file.encode()) > _LONGEST_NAME:
+        values = {"length": len(file), "beginning": file[:60], "most": _LONGEST_NAME}
         yield Problem.of("wheel-name-too-long", **values)
 
 

@@ -54,8 +54,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
     )
     yield from map(error, chain(*problems))
     yield from _check_ambient(settings)
-    yield from map(warning, _check_arguments(settings, tree, ways))
-    yield from map(warning, _unread_name(settings, tree))
+    yield from map(warning, _not_forwarded(settings, tree, ways))
     yield from map(warning, secrets_in_flags(settings))
 
 
@@ -67,8 +66,12 @@ def secrets_in_flags(settings: Settings) -> Iterator[Problem]:
 
 
 def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
-    if settings.arch is not None:
-        yield from _cuda_switched_off(settings)
+    cuda, arch = settings.defines.get("USE_CUDA"), settings.get("arch")
+    if arch is not None:
+        # Without a target nothing else compares the two.
+        if cuda is not None and cuda.off:
+            values = {"arch": arch.text, "origin_of_arch": arch.origin, "value": cuda.text}
+            yield Problem.of("arch-contradicts-cuda", origin=cuda.origin, **values)
     elif not settings.target:
         yield Problem.of("no-target")
     elif not settings.is_cpu:
@@ -126,8 +129,12 @@ def _machine(name: str) -> str:
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name.lower())
 
 
-def _unread_name(settings: Settings, tree: Tree) -> Iterator[Problem]:
-    """Report a name for the wheel that only setup.py reads."""
+def _not_forwarded(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
+    """Report arguments of CMake, and a name for the wheel, that the tree's own backend does not read."""
+    if settings.cmake_args and not ways.defines:
+        arguments, backend = " ".join(settings.cmake_args), tree.generation.value
+        values = {"arguments": arguments, "backend": backend, "version": tree.version_text}
+        yield Problem.of("arguments-not-forwarded", origin="variable CMAKE_ARGS", **values)
     setting = settings.variables.get(NAME_VARIABLE)
     if setting is not None and tree.generation is not Generation.SETUP_PY and setting.text != tree.name:
         yield Problem.of("name-not-read", origin=setting.origin, name=NAME_VARIABLE, wheel=tree.name)
@@ -182,15 +189,6 @@ def refused_variables(settings: Settings) -> Iterator[Problem]:
             yield Problem.of("unseen-variable/refused", origin=setting.origin, name=name, why=reason)
 
 
-def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
-    """Report architectures with CUDA switched off; without a target nothing else compares the two."""
-    cuda = settings.defines.get("USE_CUDA")
-    if cuda is not None and cuda.off:
-        arch = settings.entries["arch"]
-        values = {"arch": arch.text, "origin_of_arch": arch.origin, "value": cuda.text}
-        yield Problem.of("arch-contradicts-cuda", origin=cuda.origin, **values)
-
-
 def _check_submodules(tree: Tree) -> Iterator[Problem]:
     if missing := tree.missing_submodules:
         values = {"count": len(missing), "names": join_items(missing), "tree": shell_word(str(tree.root))}
@@ -240,13 +238,6 @@ def _ignored_variables(settings: Settings, *, refused: bool) -> str:
     found = settings.ignored_variables.items()
     is_refused = pytorch_variables().is_refused
     return ", ".join(f"{name} ({reason})" for name, reason in found if is_refused(name) is refused)
-
-
-def _check_arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
-    if settings.cmake_args and not ways.defines:
-        arguments, backend = " ".join(settings.cmake_args), tree.generation.value
-        values = {"arguments": arguments, "backend": backend, "version": tree.version_text}
-        yield Problem.of("arguments-not-forwarded", origin="variable CMAKE_ARGS", **values)
 
 
 def architecture_findings(
