@@ -62,7 +62,4 @@ def test_pip_and_uv_choose_by_the_label(front_end: str, tmp_path: Path) -> None:
         says = answer.stdout + answer.stderr
         assert answer.returncode == 0, says
         chosen[wanted] = next(label for label in sorted(LABELS, key=len, reverse=True) if f"+{label}" in says)
-    assert chosen == {
-        "torch==2.14.1": LABELS[-1],
-        **{f"torch==2.14.1+{label}": label for label in LABELS},
-    }
+    assert chosen == {"torch==2.14.1": LABELS[-1], **{f"torch==2.14.1+{label}": label for label in LABELS}}

@@ -63,7 +63,7 @@ MINIMAL = {
             "USE_VULKAN",
         ),
         "0",
-    ),
+    )
 }
 
 

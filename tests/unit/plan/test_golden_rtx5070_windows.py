@@ -43,11 +43,7 @@ THEIRS = {
 }
 
 # FindCUDAToolkit(7) reads the one, enable_language(CUDA) the other.
-ALL = {
-    **THEIRS,
-    "CUDAToolkit_ROOT": CUDA_FOR_CMAKE,
-    "CMAKE_CUDA_COMPILER": f"{CUDA_FOR_CMAKE}/bin/nvcc.exe",
-}
+ALL = {**THEIRS, "CUDAToolkit_ROOT": CUDA_FOR_CMAKE, "CMAKE_CUDA_COMPILER": f"{CUDA_FOR_CMAKE}/bin/nvcc.exe"}
 # From 2.14 on the tree has a job pool for flash attention's kernels.
 POOL = {"FLASH_ATTENTION_MAX_JOBS": "2"}
 

@@ -129,11 +129,7 @@ PLATFORMS = st.sampled_from(
 )
 VERSIONS = st.sampled_from(["2.0.0", "2.6.0a0", "2.14.1", "99.0", "nonsense", ""])
 INSTALLED = st.lists(
-    st.builds(
-        toolkit,
-        st.sampled_from(["11.8", "12.4", "13.0", "99.1"]),
-        nvcc=st.sampled_from(["", None]),
-    ),
+    st.builds(toolkit, st.sampled_from(["11.8", "12.4", "13.0", "99.1"]), nvcc=st.sampled_from(["", None])),
     max_size=3,
 )
 

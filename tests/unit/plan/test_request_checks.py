@@ -58,10 +58,7 @@ def test_native_on_another_machine(plan: Planner) -> None:
     ("count", "shown"),
     [
         (1, "third_party/a"),
-        (
-            7,
-            "third_party/a, third_party/b, third_party/c, third_party/d, third_party/e and 2 more",
-        ),
+        (7, "third_party/a, third_party/b, third_party/c, third_party/d, third_party/e and 2 more"),
     ],
 )
 def test_missing_submodules(plan: Planner, modern_tree: Tree, count: int, shown: str) -> None:

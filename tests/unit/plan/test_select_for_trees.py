@@ -98,10 +98,7 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
     ("config", "alternative"),
     [
         ({"target": "h100"}, "use CUDA 12.6: -C cuda=12.6"),
-        (
-            {"target": "rtx5070"},
-            "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
-        ),
+        ({"target": "rtx5070"}, "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0"),
     ],
 )
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(

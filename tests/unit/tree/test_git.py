@@ -9,14 +9,7 @@ import pytest
 
 from torchwheel.host.programs import NoAnswer
 from torchwheel.tree import git as module
-from torchwheel.tree.git import (
-    Checkout,
-    head_commit,
-    is_changed,
-    known_changes,
-    read_checkout,
-    run_git,
-)
+from torchwheel.tree.git import Checkout, head_commit, is_changed, known_changes, read_checkout, run_git
 from tree.small_trees import commit_all, git
 
 
