@@ -66,8 +66,7 @@ def read_explanations() -> tuple[Explanation, ...]:
 
 
 def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
-    texts = (message.what, message.why, *message.fix)
-    what, why, *change = (text.format_map(message.example) for text in texts)
+    what, why, *change = message.texts(message.example)
     origin = message.example.get("origin")
     return Explanation(
         id=message.id,

@@ -151,11 +151,9 @@ def _describe_changes(plan: Mapping[str, Any]) -> str:
 
 
 def _compiled_against(plan: Mapping[str, Any]) -> str:
-    """The PyTorch of an extension's build, and those that the wheel runs with."""
-    extensions = plan.get("extensions")
-    if extensions is None:
+    if (own := plan.get("extensions")) is None:
         return ""
-    return f"torch {extensions['torch']['version']}; runs with {', '.join(extensions['requires'])}"
+    return f"torch {own['torch']['version']}; runs with {', '.join(own['requires'])}"
 
 
 def _describe_code(library: Library) -> str:

@@ -145,13 +145,7 @@ def _run(words: Sequence[str], options: dict[str, str]) -> int:
 class _StoreOnce(argparse._StoreAction):
     """An option with one value: a second, different one is an error, where argparse keeps the last."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         given = vars(namespace).setdefault("given_options", {})
         if option_string and given.setdefault(self.dest, values) != values:
             raise argparse.ArgumentError(self, f"is {given[self.dest]}, but also {values}; give it once")

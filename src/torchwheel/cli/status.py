@@ -65,9 +65,13 @@ def run(parsed: argparse.Namespace) -> Answer:
     document = {"builds": [_status_document(path, record) for path, record in shown]}
     if parsed.report:
         record = shown[0][1]
-        _write_report(record, parsed.report)
+        parsed.report.parent.mkdir(parents=True, exist_ok=True)
+        with output_file(parsed.report) as stream:
+            stream.write(render_page(record).encode("utf-8", "backslashreplace"))
         return Answer(document, lambda: f"{parsed.report}\n{record.build.name}, {record.now}")
-    return Answer(document, lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet")
+    return Answer(
+        document, lambda: "\n\n".join("\n".join(_render_status(one)) for _, one in shown) or "no builds yet"
+    )
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
@@ -84,17 +88,6 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]])
     return found[0]
 
 
-def _write_report(record: BuildRecord, page: Path) -> None:
-    page.parent.mkdir(parents=True, exist_ok=True)
-    with output_file(page) as stream:
-        stream.write(render_page(record).encode("utf-8", "backslashreplace"))
-
-
-def _render_status(record: BuildRecord) -> str:
-    now = time.time()
-    return "\n".join([_render_headline(record, now), *_render_lines(record, now)])
-
-
 def _render_headline(record: BuildRecord, now: float) -> str:
     state = paint(record.now, _STYLES.get(record.now, "warning"), wants_colour())
     if record.now == "running":
@@ -103,8 +96,9 @@ def _render_headline(record: BuildRecord, now: float) -> str:
     return f"{record.build.name}  {state} {ago} ago, after {format_duration(record.updated - record.started)}"
 
 
-def _render_lines(record: BuildRecord, now: float) -> Iterator[str]:
-    running = record.now == "running"
+def _render_status(record: BuildRecord) -> Iterator[str]:
+    now, running = time.time(), record.now == "running"
+    yield _render_headline(record, now)
     rows = [
         ("progress", _describe_progress(record, now) if running else ""),
         ("made", "" if running else count_noun(len(record.made), "step")),

@@ -19,7 +19,7 @@ from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import Context, target_gpus
 from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.this_machine import ask_driver, ask_together
-from torchwheel.pytorch.published import PublishedBuild
+from torchwheel.pytorch.releases import PublishedBuild
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over

@@ -20,8 +20,13 @@ from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
-from torchwheel.pytorch.releases import PytorchRelease, read_releases
+from torchwheel.pytorch.releases import (
+    PublishedBuild,
+    PytorchRelease,
+    published_builds,
+    published_builds_that_run,
+    read_releases,
+)
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refusal, stop_on
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project, read_project

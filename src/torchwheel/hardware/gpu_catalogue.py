@@ -105,7 +105,6 @@ def _split_words(name: str) -> list[str]:
 
 
 def _sort_words(key: str) -> str:
-    """A key with its movable words in one order."""
     return " ".join(sorted(filter(None, _MOVABLE.split(key))))
 
 

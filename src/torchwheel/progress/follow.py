@@ -241,7 +241,6 @@ class Follower:
     def _find_running(
         self, ninjas: Sequence[Process], processes: Sequence[Process], now: float
     ) -> Iterator[Running]:
-        """Yield the running steps with the memory of their processes, and record the peaks."""
         children: dict[int, list[Process]] = {}
         for process in processes:
             children.setdefault(process.parent, []).append(process)
@@ -276,7 +275,6 @@ def _with_descendants(process: Process, children: Mapping[int, Sequence[Process]
 
 @contextmanager
 def follow_build(build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
-    """Yield a follower for the build in the block; the record gets its result."""
     follower = Follower(build, path, cache, environment)
     try:
         yield follower
@@ -310,11 +308,9 @@ def open_screen() -> AbstractContextManager[Screen]:
 
 
 class _Nothing:
-    def show_line(self, line: bytes) -> None:
-        pass
+    def show_line(self, line: bytes) -> None: ...
 
-    def show_progress(self, record: BuildRecord) -> None:
-        pass
+    def show_progress(self, record: BuildRecord) -> None: ...
 
 
 class _Lines:

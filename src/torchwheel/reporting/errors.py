@@ -86,7 +86,7 @@ class Problem:
         said = f"{origin}{self.what}  [{self.id}]"
         # The head must not be alone on its line before a long path.
         joined = head[:-1] + _NO_BREAK if head.endswith(" ") else head
-        for line in _wrap_text(joined + said, columns, "", _INDENT):
+        for line in wrap(joined + said, columns, "", _INDENT):
             yield line.replace(_NO_BREAK, " ")
         below = _INDENT + " " * _BELOW
         for label, text in (("why: ", respell(self.why)), ("fix: ", respell(self.remedy))):
@@ -96,11 +96,7 @@ class Problem:
                 if number and not marker:
                     yield first + line
                 else:
-                    yield from _wrap_text(line, columns, first, below + " " * (marker.end() if marker else 0))
-
-
-def _wrap_text(text: str, columns: int | None, first: str, later: str) -> list[str]:
-    return [first + text] if columns is None else wrap(text, columns, first, later)
+                    yield from wrap(line, columns, first, below + " " * (marker.end() if marker else 0))
 
 
 class TorchwheelError(Exception):
@@ -221,7 +217,6 @@ class Finding:
         return self.problem.id
 
     def head(self, skipped: Collection[str] = ()) -> str:
-        """The severity, and a remark for a skipped error."""
         by = " (skipped by skip-check)" if skipped_errors([self], skipped) else ""
         return f"{self.severity.value}{by}: "
 
@@ -263,7 +258,6 @@ def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
 
 
 def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> list[str]:
-    """The ids of the errors in ``skipped``, sorted."""
     return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
 
 

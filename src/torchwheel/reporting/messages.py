@@ -22,7 +22,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 if sys.version_info >= (3, 11):
@@ -52,22 +51,12 @@ class Message:
     def id(self) -> str:
         return self.key.partition("/")[0]
 
-    @property
-    def placeholders(self) -> set[str]:
-        return {
-            str(name)
-            for text in (self.what, self.why, *self.fix)
-            for _, name, _, _ in Formatter().parse(text)
-            if name is not None
-        }
+    def texts(self, values: Mapping[str, object]) -> list[str]:
+        """``what``, ``why`` and each fix with the values in them; KeyError where one is missing."""
+        return [text.format_map(values) for text in (self.what, self.why, *self.fix)]
 
     def fill(self, values: Mapping[str, object]) -> tuple[str, str, str]:
-        """Return ``what``, ``why`` and the fixes as one text, with the values in them.
-
-        Raises:
-            KeyError: a value is missing.
-        """
-        what, why, *fixes = (text.format_map(values) for text in (self.what, self.why, *self.fix))
+        what, why, *fixes = self.texts(values)
         return what, why, number_fixes(fixes)
 
 
@@ -79,13 +68,8 @@ def number_fixes(fixes: Sequence[str]) -> str:
 
 @cache
 def read_messages() -> Mapping[str, Message]:
-    rules = [
-        row
-        for file in sorted(_RULES.glob("*.toml"))
-        for row in read_plain_toml(file)["rule"]
-        if "what" in row
-    ]
-    entries = [(row["id"], row, _RULE_STATUS) for row in rules]
+    rules = (row for file in sorted(_RULES.glob("*.toml")) for row in read_plain_toml(file)["rule"])
+    entries = [(row["id"], row, _RULE_STATUS) for row in rules if "what" in row]
     for file in (_ROOT / FILE, *sorted(_ROOT.glob(f"*/{FILE}"))):
         read = read_plain_toml(file)
         status = read.pop(_EXIT)
@@ -150,17 +134,13 @@ def settings_written_as(spell: Spell) -> Iterator[None]:
 
 
 def respell(text: str) -> str:
-    """Return a text with its settings as they are written here."""
     spell = _SPELL.get()
     if spell is None:
         return text
 
     def replace(match: re.Match[str]) -> str:
-        before = spell(match["key"], match["entry"] or "")
-        return (
-            (before.rstrip() if match["ends"] is not None else before) + match["quote"]
-            if before
-            else match[0]
-        )
+        if not (before := spell(match["key"], match["entry"] or "")):
+            return match[0]
+        return (before if match["ends"] is None else before.rstrip()) + match["quote"]
 
     return _TWICE.sub(r"\1", _SETTING.sub(replace, text))

@@ -74,11 +74,7 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
 
 def escape_controls(text: str) -> str:
     """Escape characters that a terminal would obey or hide, in Python's form (``\\x1b``), except paint's colours."""
-
-    def replace_control(match: re.Match[str]) -> str:
-        return match[0] if match[0] in _PAINTED else match[0].encode("unicode_escape").decode("ascii")
-
-    return _UNSEEN.sub(replace_control, text)
+    return _UNSEEN.sub(lambda match: match[0] if match[0] in _PAINTED else ascii(match[0])[1:-1], text)
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
@@ -124,7 +120,10 @@ def config_option(key: str, value: str) -> str:
     return f"-C {shell_word(f'{key}={value}')}"
 
 
-def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
+def wrap(text: str, width: int | None, first: str = "", later: str | None = None) -> list[str]:
+    """Wrap a text to a width; None leaves it whole."""
+    if width is None:
+        return [first + text]
     return textwrap.wrap(
         text,
         # textwrap refuses a width of 0.
@@ -137,7 +136,6 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
 
 
 def wrap_paragraph(text: str, width: int | None = None) -> str:
-    """Wrap a text to ``width`` or the terminal's."""
     return "\n".join(wrap(text, terminal_width() if width is None else width))
 
 

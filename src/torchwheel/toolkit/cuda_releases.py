@@ -124,7 +124,6 @@ def _parse_architectures(texts: Iterable[str]) -> frozenset[Architecture]:
 
 
 def compiled_by(architecture: Architecture) -> str:
-    """Describe the CUDA releases that compile for an architecture."""
     able = [release.version for release in read_toolkits().compiling_all([architecture])]
     first, last = read_toolkits().releases[0].version, read_toolkits().newest().version
     if not able:

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.host.machine import Host
-from torchwheel.pytorch.published import published_builds
-from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, read_releases
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, published_builds, read_releases
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.settings import Settings
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, read_toolkits
@@ -63,9 +62,9 @@ class Needs(ABC):
     def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
         """Choose from the usable releases, oldest first; also return the reason. None if there are none."""
 
-    @abstractmethod
     def may_come_from_pypi(self, cuda: str) -> bool:
         """Whether PyPI's packages of a release may be installed without an explicit request."""
+        return True
 
     def not_on_pypi(self) -> Problem | None:
         """A specific reason why PyPI's packages are unusable; None for the general one."""
@@ -256,9 +255,6 @@ class ExtensionNeeds(Needs):
         reason = "what the installed PyTorch was built with"
         return nearest, reason if same else f"nearest to CUDA {self.torch_cuda}, {reason}"
 
-    def may_come_from_pypi(self, cuda: str) -> bool:
-        return True
-
     def not_on_pypi(self) -> Problem | None:
         release, tag = read_toolkits().release(self.torch_cuda), self.host.platform_tag
         if release is None or not release.pypi_nvcc:
@@ -274,7 +270,6 @@ def cuda_span(versions: Sequence[str]) -> str:
 
 
 def find_objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
-    """Yield every reason why a toolkit is unusable; ``origin`` is how it was found."""
     if toolkit.nvcc is None:
         yield Problem.of("toolkit-without-nvcc", origin=origin, root=toolkit.root)
     allowed, others = needs.settings.cuda, tuple(_find_incapabilities(toolkit, needs, origin))

@@ -118,7 +118,6 @@ class InstalledPackages:
         return short_digest([sysconfig.get_platform(), *sorted(facts)])
 
     def toolkit(self, cache: Path) -> Toolkit:
-        """Describe the toolkit that is assembled from them."""
         root = toolkits_folder(cache) / f"cuda-{self.release}-{self.identity}"
         return replace(
             assumed_toolkit(self.release, sysconfig.get_platform().replace("-", "_"), root),

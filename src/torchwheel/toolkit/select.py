@@ -21,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Candidates:
-    """The toolkits to choose from."""
-
     named: Toolkit | None = None
     installed: Sequence[Toolkit] = ()
     packaged: Sequence[PackagedToolkit] = ()

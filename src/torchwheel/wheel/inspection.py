@@ -16,7 +16,7 @@ from torchwheel.hardware.arch import CodeTarget, HowItRuns, Verdict, capabilitie
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
 from torchwheel.host.programs import NoAnswer
-from torchwheel.pytorch.published import optional_part
+from torchwheel.pytorch.releases import optional_part
 from torchwheel.reporting.errors import Problem, collect_problems, refusal, stop_on
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.paths import is_dir, is_file

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.pytorch.published import optional_part
+from torchwheel.pytorch.releases import optional_part
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import config_option, join_items
 from torchwheel.system.toml import shipped_toml

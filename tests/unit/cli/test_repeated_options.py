@@ -9,8 +9,9 @@ import pytest
 
 from cli.running import Run
 from places import MINITORCH
+from torchwheel.cli import plan
 from torchwheel.cli.main import COMMANDS, make_parsers, parse_command
-from torchwheel.cli.request import request_from
+from torchwheel.cli.request import populate_request, request_from
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings
@@ -133,3 +134,19 @@ def test_a_platform_has_the_same_names_in_all_commands(torchwheel: Run) -> None:
     }
     assert len(plans) == 1
     assert "win_amd64.whl" in plans.pop()
+
+
+@pytest.mark.parametrize("option", ["-C", "--config-setting", "--config-settings"])
+def test_settings_as_pip_and_build_and_uv_spell_them(option: str) -> None:
+    parser = argparse.ArgumentParser()
+    populate_request(parser)
+    request = request_from(parser.parse_args([option, "target=cpu", option, "define.X=a=b"]))
+    assert request.config_settings == {"target": "cpu", "define.X": "a=b"}
+
+
+def test_another_machines_python_needs_that_machine() -> None:
+    parser = argparse.ArgumentParser()
+    plan.populate(parser)
+    with pytest.raises(TorchwheelError) as refused:
+        request_from(parser.parse_args(["--python", "3.12"]))
+    assert [problem.id for problem in refused.value.problems] == ["contradiction"]

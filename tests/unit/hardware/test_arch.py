@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.hardware.arch import CodeTarget, parse_architectures
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 
@@ -189,3 +191,12 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
 def test_a_generation_may_come_and_four_at_most() -> None:
     assert str(parse_architectures("16.0")) == "16.0"
     assert [problem.id for problem in problems("17.0")] == ["unknown-architecture"]
+
+
+def test_they_are_in_order_and_what_they_name_is_known() -> None:
+    known = known_architectures()
+    capabilities = list(known.by_capability)
+    assert all(one < next_one for one, next_one in pairwise(capabilities))
+    assert {e.renamed_to for e in known if e.renamed_to} <= set(capabilities)
+    assert all(members and set(members) <= set(capabilities) for members in known.names.values())
+    assert all(list(members) == sorted(members) for members in known.names.values())

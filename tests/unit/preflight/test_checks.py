@@ -11,6 +11,7 @@ import pytest
 
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import CL, context, toolkit, tree
+from test_messages import placeholders
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Compiler
@@ -40,7 +41,7 @@ def test_broken(rule) -> None:
     # The fingerprint is not what this is about.
     values = {name: text.replace(context.plan.fingerprint, "FINGERPRINT") for name, text in given.items()}
     message = read_messages()[rule.id]
-    assert {name: text for name, text in values.items() if name in message.placeholders | {"origin"}} == (
+    assert {name: text for name, text in values.items() if name in placeholders(message) | {"origin"}} == (
         message.example
     )
     found = rule.finding(answer)

@@ -8,19 +8,19 @@ import pytest
 
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.pytorch import published
-from torchwheel.pytorch.published import (
+from torchwheel.pytorch import releases
+from torchwheel.pytorch.releases import (
     PLATFORMS,
     RunningBuild,
     optional_part,
     published_builds,
     published_builds_that_run,
+    read_releases,
 )
-from torchwheel.pytorch.releases import read_releases
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 
-FILE = Path(published.__file__).with_name("published.toml")
+FILE = Path(releases.__file__).with_name("published.toml")
 EVERY_BUILD = [
     build
     for release in read_releases()

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import (
     COMPILERS,
     CompilerNeed,
@@ -18,6 +17,7 @@ from torchwheel.pytorch.releases import (
     ReleaseCatalogue,
     bounded_requires,
     cmake_below,
+    published_builds,
     read_releases,
 )
 

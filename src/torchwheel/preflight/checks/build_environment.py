@@ -28,7 +28,7 @@ from torchwheel.preflight.registry import (
     read_traps,
     require_known,
 )
-from torchwheel.pytorch.published import published_pythons
+from torchwheel.pytorch.releases import published_pythons
 from torchwheel.reporting.errors import find_nearest
 from torchwheel.reporting.messages import read_messages
 from torchwheel.reporting.terminal import config_option

@@ -19,17 +19,18 @@ from torchwheel.preflight.registry import (
     known_pytorch,
     require_known,
 )
-from torchwheel.pytorch.published import (
+from torchwheel.pytorch.releases import (
     PLATFORMS,
     PublishedBuild,
+    PytorchRelease,
     RunningBuild,
     included_options,
     index_is_known,
     official_wheels_install,
     published_builds,
     published_builds_that_run,
+    read_releases,
 )
-from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Layer, Setting
 from torchwheel.toolkit.cuda_releases import needed_driver
