@@ -19,7 +19,7 @@ from torchwheel.proof.prove import find_false_fields
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
-from torchwheel.verification.trial import try_installed, try_wheel
+from torchwheel.verification.trial import try_package
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import find_altered, open_package
 from torchwheel.wheel.contents import WheelContents
@@ -54,22 +54,17 @@ def check_record(contents: WheelContents) -> Check:
 
 def check_names(contents: WheelContents) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
-    problems = [*_find_differences(contents), *false_label(contents)]
-    problems += find_false_fields(contents)
-    code = contents.architectures
+    problems = (*_find_differences(contents), *false_label(contents), *find_false_fields(contents))
+    code, unread = contents.architectures, _amd_parts(contents)
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {contents.device_code}"
-    unread = _amd_parts(contents)
     said += f"; {join_items(unread)} of its label could not be checked" if unread else ""
     figures = {"device_code": list(code.labels) if code else []}
-    return Check("names", said, tuple(problems), figures, tried=not unread)
+    return Check("names", said, problems, figures, tried=not unread)
 
 
 def _find_differences(contents: WheelContents) -> Iterator[Problem]:
-    own = {
-        "wheel-name": contents.name,
-        "wheel-version": contents.version,
-        "wheel-tag": " ".join(contents.tags),
-    }
+    tags = " ".join(contents.tags)
+    own = {"wheel-name": contents.name, "wheel-version": contents.version, "wheel-tag": tags}
     for id_, where, said in stated_names(contents):
         found = said or "nothing"
         if where.startswith("torch/"):
@@ -97,10 +92,7 @@ def false_label(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _is_false(
-    part: re.Match[str],
-    cuda: str | None,
-    architectures: ArchitectureList | None,
-    torch: str | None,
+    part: re.Match[str], cuda: str | None, architectures: ArchitectureList | None, torch: str | None
 ) -> bool:
     """Whether a part of a label contradicts the wheel; ``cu13`` matches every CUDA 13."""
     if part["code"]:
@@ -132,9 +124,7 @@ def _is_open(part: str, contents: WheelContents) -> bool:
     """Whether nothing in a foreign wheel contradicts a part of its label: code for AMD's GPUs is not read."""
     if part.startswith("gfx"):
         return any(library.amd_bytes for library in contents.libraries)
-    if not contents.has_torch:
-        return part.startswith(("cu", "rocm"))
-    return _is_its_rocm(part, contents)
+    return _is_its_rocm(part, contents) if contents.has_torch else part.startswith(("cu", "rocm"))
 
 
 def _is_its_rocm(part: str, contents: WheelContents) -> bool:
@@ -155,26 +145,21 @@ def label_against_requirements(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _not_proved(contents: WheelContents, parts: Iterable[str], cuda: str | None) -> Problem:
-    held = [contents.device_code, f"CUDA {cuda}" if cuda else ""]
-    held += [f"requires {requirement}" for requirement in _torch_requirements(contents)]
-    return Problem.of(
-        "label-not-proved",
-        origin=contents.path,
-        parts=", ".join(dict.fromkeys(parts)),
-        found=", ".join(filter(None, held)),
-    )
+    required = [f"requires {requirement}" for requirement in _torch_requirements(contents)]
+    found = ", ".join([contents.device_code, *([f"CUDA {cuda}"] if cuda else []), *required])
+    said = ", ".join(dict.fromkeys(parts))
+    return Problem.of("label-not-proved", origin=contents.path, parts=said, found=found)
 
 
 def _excluded_torch(contents: WheelContents) -> list[str]:
     """The parts of a label that name a PyTorch of which no patch release satisfies the requirements."""
     found = []
-    label = contents.version.partition("+")[2]
-    for part, text in ((part, part["torch"]) for part in _PART.finditer(label) if part["torch"]):
-        # pt28 is 2.8.
-        release = major_minor(text if "." in text else f"{text[0]}.{text[1:]}")
-        if not release.endswith("."):
+    for part in _PART.finditer(contents.version.partition("+")[2]):
+        if text := part["torch"]:
+            # pt28 is 2.8.
+            release = major_minor(text if "." in text else f"{text[0]}.{text[1:]}")
             excluding = (one for one in _torch_requirements(contents) if not _is_in(release, one.specifier))
-            found += [part[0].lstrip(".") for _ in excluding]
+            found += [part[0].lstrip(".") for _ in excluding if not release.endswith(".")]
     return found
 
 
@@ -209,30 +194,25 @@ def built_with_torch(contents: WheelContents) -> str | None:
 
 def check_manifest(contents: WheelContents) -> Check:
     """Compare a wheel with its build manifest, and its machine code with the plan in it, as its build did."""
-    manifest = contents.manifest
+    manifest, plan = contents.manifest, contents.plan
     if manifest is None:
         return not_tried("manifest", "torchwheel did not build it, so it has no build manifest")
-    plan = contents.plan
     skipped = plan.get("skipped_checks", [])
-    problems = [*_other_wheel(contents, manifest), *_against_plan(contents)]
-    counted_problems = tuple(dict.fromkeys(one for one in problems if one.id not in skipped))
+    found = (*_other_wheel(contents, manifest), *_against_plan(contents))
+    problems = tuple(dict.fromkeys(one for one in found if one.id not in skipped))
     said = f"built by torchwheel {manifest['torchwheel']} for {', '.join(plan['target']) or 'what is in it'}"
     said += f"; skipped when it was built: {', '.join(skipped)}" if skipped else ""
-    return Check("manifest", said, counted_problems, {"target": plan["target"], "skipped_checks": skipped})
+    return Check("manifest", said, problems, {"target": plan["target"], "skipped_checks": skipped})
 
 
 def _other_wheel(contents: WheelContents, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Where a wheel is not the one that the manifest describes."""
     said = manifest["wheel"]
     own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
-    for subject_name, found in own.items():
-        if said[subject_name] != found and not (subject_name == "tags" and _is_repaired(said["tags"], found)):
-            yield _mismatch_problem(contents, f"the wheel's {subject_name}", said[subject_name], found)
-    code = {
-        library.path: [image.document() for image in library.images]
-        for library in contents.libraries
-        if library.images
-    }
+    for subject, found in own.items():
+        if said[subject] != found and not (subject == "tags" and _is_repaired(said["tags"], found)):
+            yield _mismatch_problem(contents, f"the wheel's {subject}", said[subject], found)
+    code = {one.path: [image.document() for image in one.images] for one in contents.libraries if one.images}
     recorded = {one["library"]: one["images"] for one in manifest["machine_code"]}
     for path in sorted(code.keys() | recorded.keys()):
         old, new = recorded.get(path, []), code.get(path, [])
@@ -286,23 +266,14 @@ def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
 def run_checks(
     contents: WheelContents, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
 ) -> Iterator[Check]:
-    """Yield every check as soon as it is done.
-
-    Args:
-        install: whether the wheel is tried as well; an installed package is imported then.
-    """
+    """Yield every check as soon as it is done; with ``install``, the wheel or package is tried as well."""
     yield check_record(contents)
     yield check_names(contents)
     yield check_manifest(contents)
     tried = False
     if install:
-        trial = (
-            try_wheel(contents, more, environment)
-            if contents.site is None
-            else try_installed(contents, environment)
-        )
         try:
-            for check in trial:
+            for check in try_package(contents, more, environment):
                 tried = tried or check.name == "libraries"
                 yield check
         except TorchwheelError as error:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
-from torchwheel.reporting.terminal import count_noun, file_size
+from torchwheel.reporting.terminal import file_size
 from torchwheel.verification.claims import built_with_cuda
 from torchwheel.wheel.archive import WheelArchive, open_package, read_record
 from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
@@ -20,22 +20,12 @@ from torchwheel.wheel.objfile import read_comment
 
 _DIST_INFO = re.compile(r"^[^/]+\.dist-info/")
 # What an installer writes besides, and what differs in any two wheels.
-_NOT_CONTENT = frozenset(
-    {
-        f"*.dist-info/{name}"
-        for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
-    }
-)
+_NOT_CONTENT = {
+    f"*.dist-info/{name}" for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+}
 _COMPILERS = (
-    "python",
-    "cmake",
-    "generator",
-    "tree_backend",
-    "c_compiler",
-    "cxx_compiler",
-    "cuda_compiler",
-    "cuda",
-)
+    "python", "cmake", "generator", "tree_backend", "c_compiler", "cxx_compiler", "cuda_compiler", "cuda",
+)  # fmt: skip
 _COMPILER = "C++ compiler"
 _DECISIVE = ("device code", "CUDA", "name", "version", "debug")
 # A library of PyTorch's with code of the C++ compiler and nothing of third parties, and small.
@@ -44,12 +34,7 @@ _BY_COMPILER = ("torch/lib/libc10.so", "torch/lib/libtorch.so")
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two.
-
-    Attributes:
-        files: digest and bytes of each file by its path, in which ``*.dist-info`` stands for that folder.
-        compiler: what the C++ compiler wrote into a library; empty where there is none of it.
-    """
+    """One of the two; ``files`` are digest and bytes by path, in which ``*.dist-info`` stands for that folder."""
 
     contents: WheelContents
     files: Mapping[str, tuple[str, int]]
@@ -85,11 +70,10 @@ class Comparison:
     """What differs between two sides.
 
     Attributes:
-        names: names, versions, tags and what the wheel says of its build.
-        settings: by key; empty where a side has no build manifest, as the two below.
+        settings, options: empty where a side has no build manifest.
         options: CMake options, as CMake took them or as they were requested.
         needed: libraries that one side's library names and the other's does not, by path.
-        libraries: those that were added, are missing or have another content; those whose sizes differ most first.
+        libraries: those whose sizes differ most first.
         added, removed, changed: other files.
     """
 
@@ -113,7 +97,6 @@ class Comparison:
 
     @property
     def has_settings(self) -> bool:
-        """Whether both sides say by which settings and options they were built."""
         return bool(self.before.contents.plan and self.after.contents.plan)
 
     @property
@@ -122,20 +105,16 @@ class Comparison:
         decisive = [change for change in self.names if change.name in _DECISIVE and not _is_label(change)]
         parts = [f"{one.name} {one.before or 'none'} -> {one.after or 'none'}" for one in decisive]
         parts += [_COMPILER for change in self.compilers if change.name == _COMPILER]
-        for changes, noun in (
-            (self.options, "CMake option"),
-            (self.settings, "setting"),
-            (self.requirements, "requirement"),
-        ):
-            parts += [count_noun(len(changes), noun)] if changes else []
-        if self.is_same:
-            parts.append("every file has the same content")
-        else:
-            files = [*self.added, *self.removed, *self.changed]
-            counts = ((self.libraries, "library", "libraries"), (files, "other file", "other files"))
-            parts += [
-                f"{len(found)} {one if len(found) == 1 else more}" for found, one, more in counts if found
-            ]
+        files = [*self.added, *self.removed, *self.changed]
+        counted: tuple[tuple[Sequence[object], str, str], ...] = (
+            (self.options, "CMake option", "CMake options"),
+            (self.settings, "setting", "settings"),
+            (self.requirements, "requirement", "requirements"),
+            (self.libraries, "library", "libraries"),
+            (files, "other file", "other files"),
+        )
+        parts += [f"{len(some)} {one if len(some) == 1 else more}" for some, one, more in counted if some]
+        parts += ["every file has the same content"] if self.is_same else []
         return "; ".join([*parts, *self._sizes()])
 
     def _sizes(self) -> Iterator[str]:
@@ -152,10 +131,8 @@ def compare(before: Path, after: Path) -> Comparison:
     with ThreadPoolExecutor(max_workers=2) as pool:
         one, other = pool.map(_read_side, (before, after))
     libraries = tuple(sorted(_library_changes(one, other), key=lambda change: (-change.growth, change.path)))
-    left_out = {one.path for one in libraries}
-    paths = [
-        path for path in sorted(one.files.keys() | other.files.keys()) if path not in left_out | _NOT_CONTENT
-    ]
+    every, both = one.files.keys() | other.files.keys(), one.files.keys() & other.files.keys()
+    paths = sorted(every - _NOT_CONTENT - {change.path for change in libraries})
     return Comparison(
         before=one,
         after=other,
@@ -168,11 +145,7 @@ def compare(before: Path, after: Path) -> Comparison:
         libraries=libraries,
         added=tuple(path for path in paths if path not in one.files),
         removed=tuple(path for path in paths if path not in other.files),
-        changed=tuple(
-            path
-            for path in paths
-            if path in one.files and path in other.files and one.files[path] != other.files[path]
-        ),
+        changed=tuple(path for path in paths if path in both and one.files[path] != other.files[path]),
     )
 
 
@@ -194,18 +167,17 @@ def _read_side(path: Path) -> Side:
 
 def _written_by_compiler(archive: WheelArchive) -> str:
     """What the compiler says of itself in the small library that it alone has made."""
-    name = next((name for name in _BY_COMPILER if name in archive.members), None)
-    if name is None:
-        return ""
-    with archive.unpacked(name) as stream:
-        return read_comment(stream)
+    for name in _BY_COMPILER:
+        if name in archive.members:
+            with archive.unpacked(name) as stream:
+                return read_comment(stream)
+    return ""
 
 
 def _compared_names(side: Side) -> dict[str, str | None]:
-    contents, manifest = side.contents, side.contents.manifest
+    contents, manifest, plan = side.contents, side.contents.manifest, side.contents.plan
     torch, code = contents.torch_version, contents.architectures
-    source = side.contents.plan.get("source", {})
-    extensions = side.contents.plan.get("extensions", {})
+    source, extensions = plan.get("source", {}), plan.get("extensions", {})
     return {
         "device code": " ".join(code.labels) if code else None,
         "CUDA": built_with_cuda(contents),
@@ -216,24 +188,21 @@ def _compared_names(side: Side) -> dict[str, str | None]:
         "torch": torch.version if torch else extensions.get("torch", {}).get("version"),
         "commit": (torch.git_version if torch else None) or source.get("commit"),
         "debug": str(torch.debug).lower() if torch and torch.debug is not None else None,
-        "target": ", ".join(side.contents.plan.get("target", ())) or None,
-        "profile": ", ".join(side.contents.plan.get("profile", ())) or None,
+        "target": ", ".join(plan.get("target", ())) or None,
+        "profile": ", ".join(plan.get("profile", ())) or None,
         "built by": f"torchwheel {manifest['torchwheel']}" if manifest else contents.generator or None,
     }
 
 
 def _is_label(change: Change) -> bool:
-    """Whether two versions differ in their labels alone."""
     versions = ((value or "").partition("+")[0] for value in (change.before, change.after))
     return change.name == "version" and len(set(versions)) == 1
 
 
 def _list_settings(plan: Mapping[str, Any]) -> dict[str, str]:
     # The names have the target and the profile already.
-    recorded = recorded_settings(plan).items()
-    return {
-        key: value for key, value in recorded if not is_only_how(key) and key not in ("target", "profile")
-    }
+    others = ((key, value) for key, value in recorded_settings(plan).items() if not is_only_how(key))
+    return {key: value for key, value in others if key not in ("target", "profile")}
 
 
 def _list_options(plan: Mapping[str, Any]) -> dict[str, str]:

@@ -35,47 +35,35 @@ from torchwheel.wheel.inspection import judge_libraries
 
 _PROBE = Path(__file__).with_name("probe.py")
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
-_STEPS_SECONDS = 15 * 60
-"""What hangs is ended; importing torch from a cold disk takes a minute."""
+_STEPS_SECONDS = 15 * 60  # what hangs is ended; importing torch from a cold disk takes a minute
 
 
-def try_wheel(
+def try_package(
     contents: WheelContents, more: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[Check]:
-    """Install a wheel with its requirements in an environment of its own, and try it there."""
-    _require_installable(contents)
-    installer = _choose_installer(environment)
+    """Try an installed package, or install a wheel with its requirements in an environment of its own first."""
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
-        folder = Path(temporary)
-        log = folder / "verify.log"
-        installed = _install(contents, installer, folder / "environment", more, log, environment)
-        yield installed
-        if installed.problems:
-            return
-        python = interpreter_in(folder / "environment")
-        here = replace(contents, site=site_packages(folder / "environment"))
-        yield check_libraries(here)
-        yield from _run_steps(here, python, log, environment)
-
-
-def try_installed(contents: WheelContents, environment: Mapping[str, str]) -> Iterator[Check]:
-    assert contents.site is not None
-    python = _find_interpreter(contents.site)
-    if python is None:
-        raise refusal("cannot-be-tried/interpreter", origin=contents.path, folder=contents.site)
-    yield check_libraries(contents)
-    with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
-        yield from _run_steps(contents, python, Path(temporary, "verify.log"), environment)
+        log, folder = Path(temporary, "verify.log"), Path(temporary, "environment")
+        python = _find_interpreter(contents.site) if contents.site else interpreter_in(folder)
+        if python is None:
+            raise refusal("cannot-be-tried/interpreter", origin=contents.path, folder=contents.site)
+        if contents.site is None:
+            _require_installable(contents)
+            installed = _install(contents, _choose_installer(environment), folder, more, log, environment)
+            yield installed
+            if installed.problems:
+                return
+            contents = replace(contents, site=site_packages(folder))
+        yield check_libraries(contents)
+        yield from _run_steps(contents, python, log, environment)
 
 
 def _find_interpreter(site: Path) -> str | None:
     """The interpreter of a folder of packages: this one's, or that of the environment that the folder lies in."""
     if site == site_packages(Path(sys.prefix)).resolve():
         return sys.executable
-    for prefix in (site.parents[2], site.parents[1]):
-        if exists(Path(interpreter_in(prefix))):
-            return interpreter_in(prefix)
-    return None
+    inside = map(interpreter_in, (site.parents[2], site.parents[1]))
+    return next((python for python in inside if exists(Path(python))), None)
 
 
 def _require_installable(contents: WheelContents) -> None:
@@ -119,19 +107,16 @@ def _install(
             # The settings of pip and uv may have relative paths.
             _run(command, Path.cwd(), own, log)
     except ProcessFailed as failure:
-        if full := full_disk(
-            folder.parent, failure.log, "the wheel could not be installed: the disk is full"
-        ):
+        full = full_disk(folder.parent, failure.log, "the wheel could not be installed: the disk is full")
+        if full:
             raise TorchwheelError(full) from failure
-        last = _last_lines(log, start)
-        values = {"installer": installer, "name": installer.name, "last": last}
+        values = {"installer": installer, "name": installer.name, "last": _last_lines(log, start)}
         return Check("install", "", (Problem.of("wheel-not-installed", origin=contents.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
     seconds = time.monotonic() - began
     said = f"{count_noun(count, 'package')} with {installer} in {format_duration(seconds)}"
-    return Check(
-        "install", said, figures={"packages": count, "installer": str(installer), "seconds": seconds}
-    )
+    figures = {"packages": count, "installer": str(installer), "seconds": seconds}
+    return Check("install", said, figures=figures)
 
 
 def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str], log: Path) -> None:
@@ -182,12 +167,10 @@ class _Steps:
 
     def __init__(self, contents: WheelContents, log: Path) -> None:
         # Random, because the imported modules print to the same stream.
-        self.mark = f"torchwheel-{secrets.token_hex(8)}"
-        self._contents = contents
-        self._log = log
+        self.mark, self.how = f"torchwheel-{secrets.token_hex(8)}", ""
+        self._contents, self._log = contents, log
         self._begun: list[str] = []
         self._ended: dict[str, dict[str, Any]] = {}
-        self.how = ""
         self._start = log.stat().st_size if exists(log) else 0
 
     def read(self, line: str) -> None:
@@ -201,12 +184,10 @@ class _Steps:
     def checks(self, wanted: Mapping[str, Any], gpus: Sequence[NamedGpu], why: str) -> Iterator[Check]:
         if wanted["torch"]:
             yield from self._torch_checks()
-        loaded = [f"import {name}" for name in wanted["modules"]] + [
-            f"load {path}" for path in wanted["libraries"]
-        ]
-        if loaded and (not wanted["torch"] or self._worked("import torch")):
-            yield self._modules_check(loaded)
-        if wanted["torch"] and self._worked("import torch"):
+        works = "error" not in self._ended.get("import torch", {"error": ""})
+        if (wanted["modules"] or wanted["libraries"]) and (works or not wanted["torch"]):
+            yield self._modules_check(wanted["modules"], wanted["libraries"])
+        if wanted["torch"] and works:
             yield self._gpu_check(gpus, why)
 
     def _torch_checks(self) -> Iterator[Check]:
@@ -230,10 +211,10 @@ class _Steps:
         result = self._ended[step]["result"]
         return Check(step, describe(result), figures=result)
 
-    def _modules_check(self, steps: Sequence[str]) -> Check:
-        problems = tuple(filter(None, map(self._problem, steps)))
-        said = join_items([step.partition(" ")[2] for step in steps])
-        return Check("modules", said, problems, {"modules": [step.partition(" ")[2] for step in steps]})
+    def _modules_check(self, modules: list[str], libraries: list[str]) -> Check:
+        steps = [*(f"import {name}" for name in modules), *(f"load {path}" for path in libraries)]
+        problems, names = tuple(filter(None, map(self._problem, steps))), [*modules, *libraries]
+        return Check("modules", join_items(names), problems, {"modules": names})
 
     def _gpu_check(self, gpus: Sequence[NamedGpu], why: str) -> Check:
         if not gpus:
@@ -244,11 +225,7 @@ class _Steps:
         names = ", ".join(gpu.name for gpu in gpus)
         return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._contents.path, gpus=names),))
 
-    def _worked(self, step: str) -> bool:
-        return "error" not in self._ended.get(step, {"error": ""})
-
     def _problem(self, step: str) -> Problem | None:
-        """What went wrong with a step; None for nothing."""
         origin = self._contents.path
         spoken = {"cpu": "a product on the CPU", "gpu": "a product on the GPU"}.get(step, step)
         if step in self._ended:
@@ -265,10 +242,9 @@ class _Steps:
 
 
 def _ended_by(code: int) -> str:
-    """How a process ended, for people; under its supervisor a signal shows as 128 and its number."""
-    number = -code if code < 0 else code - 128
+    # Under its supervisor a signal shows as 128 and its number.
     try:
-        return signal.Signals(number).name
+        return signal.Signals(-code if code < 0 else code - 128).name
     except ValueError:
         return f"status {code}"
 
@@ -318,10 +294,8 @@ def _list_modules(contents: WheelContents) -> tuple[list[str], list[str]]:
     assert site is not None
     if contents.has_torch:
         return [], []
-    packages = sorted(
-        match["name"] for path in map(installed_path, contents.files) if (match := _PACKAGE.fullmatch(path))
-    )
-    modules, libraries = list(packages), []
+    packages = filter(None, (_PACKAGE.fullmatch(installed_path(path)) for path in contents.files))
+    modules, libraries = sorted(match["name"] for match in packages), []
     for file in read_files(contents).values():
         folder, _, name = file.path.rpartition("/")
         match = MODULE.fullmatch(name)
