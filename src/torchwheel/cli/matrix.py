@@ -15,8 +15,8 @@ from torchwheel.cli.request import (
     add_setting_option,
     request_from,
 )
-from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
-from torchwheel.fleet.planners import planner_for
+from torchwheel.fleet.fleet_jobs import Fleet, LeftOut, make_fleet
+from torchwheel.fleet.planners import FleetRequest
 from torchwheel.host.machine import (
     described_host,
     described_python,
@@ -63,7 +63,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     request = _make_request(parsed)
-    fleet = make_fleet(request, planner_for(request))
+    fleet = make_fleet(request)
     _report_left_out(fleet)
     print_document(
         "matrix",

@@ -1,81 +1,20 @@
-"""The jobs of a fleet: every target on every platform for every Python, each planned like a build there.
-
-A combination that cannot be built is left out and reported; so is one with the same plan as another job.
-"""
+"""The jobs of a fleet: every target on every platform for every Python, each planned like a build there."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
-from typing import Protocol
 
-from torchwheel.host.machine import Host
+from torchwheel.fleet.planners import Decision, FleetRequest, planner_for
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.reporting.terminal import fields_of
-from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
-from torchwheel.settings.overlays import NO_USER_OVERLAYS
-from torchwheel.tree.git import is_checkout
 from torchwheel.versions import parse_numbers
-
-
-@dataclass(frozen=True)
-class FleetRequest:
-    """The request for a fleet.
-
-    Attributes:
-        targets: in the form of ``-C target``: several GPUs in one text are one wheel.
-        images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
-        torch: the release of PyTorch for extensions; empty for the newest usable one.
-    """
-
-    project: Path
-    targets: tuple[str, ...]
-    platforms: tuple[str, ...]
-    pythons: tuple[str, ...]
-    images: bool = True
-    settings: ConfigSettings = field(default_factory=dict)
-    torch: str = ""
-
-    @property
-    def root(self) -> Path:
-        holders = (folder for folder in (self.project, *self.project.parents) if is_checkout(folder))
-        return next(holders, self.project)
-
-    @property
-    def place(self) -> str:
-        return self.project.relative_to(self.root).as_posix()
-
-    def load_job_settings(self, target: str, host: Host) -> Settings:
-        return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """A planner's decision about a job.
-
-    Attributes:
-        cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
-        wheel: the planned name of the wheel; empty for an extension, because it depends on the installed PyTorch.
-        same: equal for jobs with the same plan.
-        needless: the finding that an existing wheel is usable; None if none is known.
-    """
-
-    image: str
-    cuda: str
-    cuda_from: str
-    gpus: tuple[str, ...]
-    wheel: str
-    torch: tuple[str, ...]
-    requires: tuple[str, ...]
-    same: tuple[object, ...] = field(repr=False, compare=False)
-    needless: Problem | None = field(default=None, repr=False, compare=False)
-
 
 _JOB = (
     "targets", "platform", "python", "image", "cuda", "cuda_from", "gpus", "wheel", "torch", "requires",
@@ -84,11 +23,7 @@ _JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Decision):
-    """One wheel on one machine.
-
-    Attributes:
-        targets: the wheel's targets, as given; it is built for the first, and the plans of the others are the same.
-    """
+    """One wheel on one machine: it is built for the first target, and the plans of the others are the same."""
 
     name: str
     targets: tuple[str, ...]
@@ -123,16 +58,10 @@ class LeftOut:
 
     @property
     def where(self) -> str:
-        pythons: dict[tuple[str, str], list[str]] = {}
-        for target, platform, python in self.combinations:
-            pythons.setdefault((target, platform), []).append(python)
-        platforms: dict[tuple[str, str], list[str]] = {}
-        for (target, platform), versions in pythons.items():
-            platforms.setdefault((target, " and ".join(versions)), []).append(platform)
-        targets: dict[tuple[str, str], list[str]] = {}
-        for (target, versions_text), tags in platforms.items():
-            targets.setdefault((" and ".join(tags), versions_text), []).append(target)
-        return "; ".join(f"{' and '.join(t)} on {tags}, Python {v}" for (tags, v), t in targets.items())
+        pythons = _joined(((target, platform), python) for target, platform, python in self.combinations)
+        platforms = _joined(((target, versions), platform) for (target, platform), versions in pythons)
+        targets = _joined(((tags, versions), target) for (target, versions), tags in platforms)
+        return "; ".join(f"{names} on {tags}, Python {versions}" for (tags, versions), names in targets)
 
     def document(self) -> dict[str, object]:
         names = ("target", "platform", "python")
@@ -142,14 +71,19 @@ class LeftOut:
         }
 
 
+def _joined(rows: Iterable[tuple[tuple[str, str], str]]) -> Iterable[tuple[tuple[str, str], str]]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for key, text in rows:
+        groups.setdefault(key, []).append(text)
+    return [(key, " and ".join(texts)) for key, texts in groups.items()]
+
+
 @dataclass(frozen=True)
 class Fleet:
-    """The jobs, and the combinations that were left out.
+    """The jobs, with the environment variables of all of them, and the combinations that were left out.
 
     Attributes:
         needless: combinations with a usable official build; they have jobs, too.
-        variables: the environment variables of all jobs: the kind of build, the project's path in the checkout, and
-            ``-C``.
     """
 
     jobs: tuple[Job, ...]
@@ -161,24 +95,12 @@ class Fleet:
         return [{**job.document(), "variables": {**self.variables, **job.variables}} for job in self.jobs]
 
 
-class Planner(Protocol):
-    """Plans the jobs of one kind of project."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of build: ``tree``, ``extension`` or ``cmake-extension``, each with its own commands."""
-
-    def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination."""
-
-    def one_for_all(self) -> bool:
-        """Whether the wheel of one Python supports later ones, too."""
-
-
-def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
+def make_fleet(request: FleetRequest) -> Fleet:
+    """Plan every combination; one that cannot be built is left out, as is one with the same plan as another job."""
     jobs: dict[tuple[object, ...], Job] = {}
-    left: dict[Problem, list[Combination]] = {}
-    needless: dict[Problem, list[Combination]] = {}
+    left: dict[Problem, list[Combination]] = defaultdict(list)
+    needless: dict[Problem, list[Combination]] = defaultdict(list)
+    planner = planner_for(request)
     one_for_all = planner.one_for_all()
     for platform, target in product(request.platforms, request.targets):
         oldest = ""
@@ -186,39 +108,30 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         for python in sorted(request.pythons, key=parse_numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):
-                served = Problem.of("wheel-fits-later-pythons", oldest=oldest)
-                left.setdefault(served, []).append(combination)
+                left[Problem.of("wheel-fits-later-pythons", oldest=oldest)].append(combination)
                 continue
             try:
                 decided = planner.decide(target, platform, python)
             except TorchwheelError as error:
                 for problem in error.problems:
-                    left.setdefault(problem, []).append(combination)
+                    left[problem].append(combination)
                 continue
             if decided.needless:
-                needless.setdefault(decided.needless, []).append(combination)
+                needless[decided.needless].append(combination)
             # Not for a free-threaded Python, which has another ABI.
             oldest = oldest or (python if one_for_all and not python.endswith("t") else "")
             key = (platform, python, *decided.same)
             if key in jobs:
-                left.setdefault(_SAME_PLAN, []).append(combination)
+                left[Problem.of("same-plan")].append(combination)
                 jobs[key] = replace(jobs[key], targets=(*jobs[key].targets, target))
             else:
-                jobs[key] = Job(
-                    name=job_name(target, platform, python),
-                    targets=(target,),
-                    platform=platform,
-                    python=python,
-                    **vars(decided),
-                )
+                own = {"platform": platform, "python": python, **vars(decided)}
+                jobs[key] = Job(name=job_name(target, platform, python), targets=(target,), **own)
     left_out = _group_problems(left)
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
-    variables = {
-        "JOB_KIND": planner.kind,
-        "JOB_PROJECT": request.place,
-        **_settings_as_variables(request.settings),
-    }
+    given = _settings_as_variables(request.settings)
+    variables = {"JOB_KIND": planner.kind, "JOB_PROJECT": request.place, **given}
     fleet = Fleet(_with_unique_names(jobs.values()), left_out, variables, _group_problems(needless))
     # GitHub would evaluate expressions in jobs that are pasted into a workflow instead of ``fromJSON``:
     # https://docs.github.com/en/actions/concepts/security/script-injections
@@ -243,10 +156,8 @@ def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Make the jobs' names unique, because ``a.b`` and ``a-b`` give the same."""
     found: dict[str, Job] = {}
     for job in jobs:
-        name, number = job.name, 1
-        while name in found:
-            number += 1
-            name = f"{job.name}-{number}"
+        names = (job.name, *(f"{job.name}-{number}" for number in range(2, len(found) + 2)))
+        name = next(name for name in names if name not in found)
         found[name] = replace(job, name=name)
     return tuple(found.values())
 
@@ -265,6 +176,3 @@ def _settings_as_variables(settings: ConfigSettings) -> dict[str, str]:
             found[known[0].variable] = [",".join(words)]
     stop_on(problems)
     return {variable: " ".join(words) for variable, words in sorted(found.items())}
-
-
-_SAME_PLAN = Problem.of("same-plan")

@@ -12,7 +12,6 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
-from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Compiler, Host, described_host, is_free_threaded
 from torchwheel.plan.build_plan import Plan
@@ -28,7 +27,9 @@ from torchwheel.pytorch.releases import (
     read_releases,
 )
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refusal, stop_on
-from torchwheel.settings import Settings
+from torchwheel.settings import Settings, load_settings
+from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.settings.project import Project, read_project
 from torchwheel.survey import source_tree
 from torchwheel.system.toml import shipped_toml
@@ -42,6 +43,59 @@ from torchwheel.tree.source_tree import Tree
 from torchwheel.wheel.metadata import parse_requirements
 
 _FILE = Path(__file__).with_name("images.toml")
+
+
+@dataclass(frozen=True)
+class FleetRequest:
+    """The request for a fleet.
+
+    Attributes:
+        targets: in the form of ``-C target``: several GPUs in one text are one wheel.
+        images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
+        torch: the release for extensions; empty for the newest usable one.
+    """
+
+    project: Path
+    targets: tuple[str, ...]
+    platforms: tuple[str, ...]
+    pythons: tuple[str, ...]
+    images: bool = True
+    settings: ConfigSettings = field(default_factory=dict)
+    torch: str = ""
+
+    @property
+    def root(self) -> Path:
+        holders = (folder for folder in (self.project, *self.project.parents) if is_checkout(folder))
+        return next(holders, self.project)
+
+    @property
+    def place(self) -> str:
+        return self.project.relative_to(self.root).as_posix()
+
+    def load_job_settings(self, target: str, host: Host) -> Settings:
+        return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A planner's decision about a job.
+
+    Attributes:
+        cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
+        wheel: the planned name of the wheel; empty for an extension, because it depends on the installed PyTorch.
+        same: equal for jobs with the same plan.
+        needless: the finding that an existing wheel is usable; None if none is known.
+    """
+
+    image: str
+    cuda: str
+    cuda_from: str
+    gpus: tuple[str, ...]
+    wheel: str
+    torch: tuple[str, ...]
+    requires: tuple[str, ...]
+    same: tuple[object, ...] = field(repr=False, compare=False)
+    needless: Problem | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -71,19 +125,14 @@ def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerIma
                 yield ContainerImage(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)
 
 
-_CACHE = Path("torchwheel")
-"""Stands for the jobs' own cache folder, wherever that is."""
-
-_OWN = ("torch", "torchwheel")
-"""Build requirements that a job chooses itself."""
-
-_NEEDLESS = "need-not-build"
-"""A finding that does not stop a fleet."""
+_CACHE = Path("torchwheel")  # stands for the jobs' own cache folder, wherever that is
+_OWN = ("torch", "torchwheel")  # build requirements that a job chooses itself
+_NEEDLESS = "need-not-build"  # a finding that does not stop a fleet
+# A warning elsewhere, but an error here to save hours of many machines, unless it is in ``skip-check``.
 _UNPROMISED = "python-newer-than-pytorch"
-"""A warning elsewhere, but an error here to save hours of many machines, unless it is in ``skip-check``."""
 
 
-def planner_for(request: FleetRequest) -> Planner:
+def planner_for(request: FleetRequest) -> TreePlanner | ExtensionPlanner:
     project = read_project(request.project)
     settings = request.load_job_settings("cpu", described_host("linux_x86_64"))
     try:
@@ -107,7 +156,7 @@ def _require_in_checkout(root: Path, tree: Path) -> None:
 
 def _required_gpus(settings: Settings) -> tuple[str, ...]:
     """The GPUs that a wheel must run on; for other targets their compute capabilities."""
-    found = [gpu.name for name in settings.target if (gpu := read_gpus().find(name)) is not None]
+    found = [gpu.name for gpu in map(read_gpus().find, settings.target) if gpu is not None]
     if len(found) == len(settings.target):
         return tuple(found)
     code = settings.arch.architectures if settings.arch else ()
@@ -121,7 +170,7 @@ class TreePlanner:
     trees: dict[Path | None, Tree] = field(default_factory=dict, repr=False)
 
     def one_for_all(self) -> bool:
-        """False, because PyTorch's own extension modules are for one Python."""
+        """Whether the wheel of one Python supports later ones; PyTorch's own extension modules do not."""
         return False
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
@@ -154,36 +203,33 @@ class TreePlanner:
     def _plan_job(
         self, target: str, platform: str, python: str, image: ContainerImage | None
     ) -> tuple[Plan, list[Problem], Problem | None]:
-        """Plan a job on a machine with an image's compilers; also return its problems, and whether it is needless."""
+        """The plan on a machine with an image's compilers, its problems, and that it is needless."""
         host = _describe_host(platform, python, image)
         settings = self.request.load_job_settings(target, host)
         if host.system == "Windows" and not settings.is_cpu and "cuda-from" not in self.request.settings:
             # A CI service's Windows machine has no toolkit, and there are no images.
             pypi = replace(self.request, settings={**self.request.settings, "cuda-from": PYPI})
             settings = pypi.load_job_settings(target, host)
-        plan = make_plan(
-            Inputs(
-                settings=settings,
-                tree=self._read_tree(settings),
-                host=host,
-                toolkits=Candidates(folder=_CACHE / "toolkits"),
-                cache=_CACHE,
-                environment=_CACHE / "environment",
-                python_executable="python",
-                compiler_cache=None,
-            )
+        inputs = Inputs(
+            settings=settings,
+            tree=self._read_tree(settings),
+            host=host,
+            toolkits=Candidates(folder=_CACHE / "toolkits"),
+            cache=_CACHE,
+            environment=_CACHE / "environment",
+            python_executable="python",
+            compiler_cache=None,
         )
+        plan = make_plan(inputs)
         report = check_plan(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
         found = {finding.id: finding.problem for finding in report.findings}
-        problems = [
+        stopping = (
             finding.problem
             for finding in report.findings
             if finding.severity is Severity.ERROR or finding.id == _UNPROMISED
-        ]
-        problems = [
-            one for one in (*problems, *_not_free_threaded(plan)) if one.id not in settings.skip_check
-        ]
-        return plan, problems, found.get(_NEEDLESS)
+        )
+        problems = [*stopping, *_not_free_threaded(plan)]
+        return plan, [one for one in problems if one.id not in settings.skip_check], found.get(_NEEDLESS)
 
     def _read_tree(self, settings: Settings) -> Tree:
         if settings.source not in self.trees:
@@ -248,7 +294,6 @@ class ExtensionPlanner:
         return tuple(dict.fromkeys((*own, *others)))
 
     def _build_requirements(self) -> Iterator[Requirement]:
-        """``build-system.requires``."""
         requires = self.project.table("build-system").get("requires", ())
         texts = map(str, requires) if isinstance(requires, list) else ()
         for requirement in parse_requirements(texts).values():
@@ -256,8 +301,7 @@ class ExtensionPlanner:
             yield requirement
 
     def _choose_torch(self, settings: Settings, host: Host) -> PublishedBuild:
-        """Choose the official PyTorch of the newest release that the project accepts and has one: the CPU build, or
-        the first that runs on every GPU and whose CUDA compiles for them."""
+        """The newest official PyTorch that the project takes: for the CPU, or the first that runs on every GPU."""
         releases = read_releases()
         ranges = [one.specifier for one in self._build_requirements() if one.name == "torch"]
         chosen = releases.release(self.request.torch) if self.request.torch else None
@@ -270,14 +314,10 @@ class ExtensionPlanner:
             if chosen or all(one.contains(release.version) for one in ranges):
                 for build in self._suitable_builds(release, settings, host):
                     return build
+        key = "no-official-build/architectures" if settings.arch else "no-official-build"
         of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
-        raise refusal(
-            "no-official-build/architectures" if settings.arch else "no-official-build",
-            pytorch=of,
-            platform=host.platform_tag,
-            abi=host.python.abi_tag,
-            architectures=settings.arch,
-        )
+        machine = {"platform": host.platform_tag, "abi": host.python.abi_tag}
+        raise refusal(key, pytorch=of, architectures=settings.arch, **machine)
 
     def _suitable_builds(
         self, release: PytorchRelease, settings: Settings, host: Host
@@ -299,11 +339,11 @@ class ExtensionPlanner:
 def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
     """Report that a release is not published for the plan's free-threaded Python."""
     release, tag = read_releases().release(plan.tree.version_text), plan.host.python.abi_tag
-    builds = published_builds(release, plan.host.platform_tag) if release else ()
+    platform = plan.host.platform_tag
+    builds = published_builds(release, platform) if release else ()
     if release and is_free_threaded(tag) and builds and not any(tag in build.python for build in builds):
-        yield Problem.of(
-            "free-threaded-not-published", version=release.version, platform=plan.host.platform_tag, tag=tag
-        )
+        values = {"version": release.version, "platform": platform, "tag": tag}
+        yield Problem.of("free-threaded-not-published", **values)
 
 
 def _describe_host(platform: str, python: str, image: ContainerImage | None) -> Host:

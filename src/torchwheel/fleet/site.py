@@ -72,18 +72,12 @@ from torchwheel.wheel.variant import (
 )
 
 _LOCK = ".torchwheel.lock"
-_VARIANTS = "simple"
-"""The folder of the index of variants; no local label may be its name."""
+_VARIANTS = "simple"  # the folder of the index of variants; no local label may be its name
 
 
 @dataclass(frozen=True)
 class SiteUpdate:
-    """The result of an update.
-
-    Attributes:
-        wheels: all wheels of the site; those that are held back say why.
-        removed: the paths of earlier wheels whose files are missing now.
-    """
+    """The result of an update: all wheels of the site, and the paths of new ones and of those that are missing now."""
 
     wheels: tuple[SiteWheel, ...]
     added: tuple[str, ...]
@@ -98,8 +92,7 @@ class Choices:
         variants: whether to add wheel variants; a site with variants always gets them.
         partial: whether the releases of the new wheels are offered whatever they lack.
         planned: the wheels that each of these releases must have, instead of those of the release before.
-        promoted: requirements such as ``torch==2.15.0``, whose releases are offered from now on.
-        yanked: the same, for releases that are not offered any more.
+        promoted, yanked: the releases that are offered from now on, or not any more, as requirements.
     """
 
     variants: bool = False
@@ -134,23 +127,26 @@ def _require_site(site: Path, sources: Sequence[Path]) -> None:
         raise refusal("not-a-folder-for-a-site", origin=site, found=join_items([path.name for path in found]))
 
 
-def _find_wheels(sources: Iterable[Path], site: Path) -> tuple[Path, ...]:
+def _find_wheels(sources: Iterable[Path], site: Path) -> list[Path]:
     found: list[Path] = []
     problems: list[Problem] = []
     for source in sources:
-        wheels = [source]
-        if is_dir(source):
-            wheels = [path for path in sorted(source.rglob("*.whl")) if site not in path.parents]
         with collect_problems(problems):
-            try:
-                source.stat()
-            except OSError as error:
-                raise unreadable_error(error, str(source)) from None
+            _stat(source)
+            inside = (path for path in sorted(source.rglob("*.whl")) if site not in path.parents)
+            wheels = [*inside] if is_dir(source) else [source]
             if not wheels:
                 raise refusal("no-wheels-in-folder", origin=source)
-        found += wheels
+            found += wheels
     stop_on(problems)
-    return tuple(found)
+    return found
+
+
+def _stat(source: Path) -> os.stat_result:
+    try:
+        return source.stat()
+    except OSError as error:
+        raise unreadable_error(error, str(source)) from None
 
 
 def _update_wheels(
@@ -236,10 +232,9 @@ def _find_mixed(wheels: Collection[SiteWheel]) -> Iterator[Problem]:
             yield Problem.of("wheel-without-label", origin=wheel.file.name, name=wheel.file.name)
 
 
-def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
-    wheels = tuple(wheels)
+def _paths_of(wheels: Collection[SiteWheel]) -> set[str]:
     files = (file for wheel in wheels for file in (wheel.file, wheel.variant) if file is not None)
-    return {*(file.path for file in files), *(path for path, _ in _variant_files(wheels))}
+    return {file.path for file in files} | _variant_files(wheels).keys()
 
 
 def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
@@ -274,17 +269,12 @@ def _renew(file: Path, known: SiteFile) -> SiteFile | None:
 
 
 def _require_same(source: Path, known: Path, wheel: SiteWheel) -> None:
-    """Refuse a wheel with the name of one in the site but different content.
-
-    RECORD has the hashes of all files, and those of the known wheel were compared with it.
-    """
+    """Refuse a wheel with the name of one in the site but different content."""
     if _is_unchanged(source, wheel.file):
         return
-    try:
-        same = source.stat().st_size == wheel.file.size
-    except OSError as error:
-        raise unreadable_error(error, str(source)) from None
+    same = _stat(source).st_size == wheel.file.size
     if same:
+        # RECORD has the hashes of all files, and those of the known wheel were compared with it.
         with open_wheel(source) as one, open_wheel(known) as other:
             same = read_record(one) == read_record(other)
     if not same:
@@ -322,11 +312,8 @@ def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Pr
 def _describe_file(file: Path, path: str, metadata: bytes) -> SiteFile:
     # The time first: a file that changes while it is hashed then differs from its entry.
     status = file.stat()
-    return SiteFile(path, status.st_size, status.st_mtime_ns, file_sha256(file).hex(), _hash_data(metadata))
-
-
-def _hash_data(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    hashes = file_sha256(file).hex(), hashlib.sha256(metadata).hexdigest()
+    return SiteFile(path, status.st_size, status.st_mtime_ns, *hashes)
 
 
 def _add_wheel(source: Path, target: Path, proved: SiteFile) -> None:
@@ -353,10 +340,8 @@ def _metadata_file(wheel: Path) -> Path:
 
 
 def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
-    """Yield the wheels, each with the reason why an installer cannot tell it from a better one, if it cannot.
-
-    No installer reads the ABI dependencies yet by which PEP 850 tells apart builds for two releases of PyTorch.
-    """
+    """Yield the wheels, each with the reason why an installer cannot tell it from a better one, if it cannot."""
+    # No installer reads the ABI dependencies yet by which PEP 850 tells apart builds for two releases of PyTorch.
     best: dict[object, SiteWheel] = {}
     labels: dict[object, object] = {}
     for wheel in sorted(wheels, key=_sort_key):
@@ -410,7 +395,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
 
 
 def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> None:
-    """Write all indexes; a project that has no wheels any more gets an empty page."""
+    """A project that has no wheels any more gets an empty page."""
     files: dict[str, dict[str, list[PageFile]]] = defaultdict(lambda: defaultdict(list))
     for wheel in before:
         files[f"{wheel.index}/simple"].setdefault(wheel.name, [])
@@ -420,31 +405,28 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
         files[f"{wheel.index}/simple"][wheel.name].append(PageFile.of(wheel, wheel.file))
         if wheel.variant is not None:
             files[_VARIANTS][wheel.name].append(PageFile.of(wheel, wheel.variant))
-    for path, text in _variant_files(wheels):
+    for path, text in _variant_files(wheels).items():
         write_if_changed(site / path, text)
-        folder, _, name = path.rpartition("/")
-        files[_VARIANTS][folder.rpartition("/")[2]].append(
-            PageFile(path, len(text), _hash_data(text.encode()))
-        )
+        file = PageFile(path, len(text), hashlib.sha256(text.encode()).hexdigest())
+        files[_VARIANTS][path.split("/")[1]].append(file)
     companions = files.get(f"{COMPANIONS}/simple", {})
     for index, projects in files.items():
-        for name, own in {**companions, **projects}.items():
-            for file, text in project_page(f"{index}/{name}", own).items():
-                write_if_changed(site / index / name / file, text)
-        for file, text in root_page(
-            [name for name, own in {**companions, **projects}.items() if own]
-        ).items():
-            write_if_changed(site / index / file, text)
+        listed = {**companions, **projects}
+        pages = {f"{name}/": project_page(f"{index}/{name}", own) for name, own in listed.items()}
+        pages[""] = root_page([name for name, own in listed.items() if own])
+        for folder, page in pages.items():
+            for name, text in page.items():
+                write_if_changed(site / index / f"{folder}{name}", text)
     for label in {wheel.index for wheel in (*wheels, *before)}:
         own_wheels = [wheel for wheel in wheels if wheel.index == label and not wheel.held]
         write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))
 
 
-def _variant_files(wheels: Sequence[SiteWheel]) -> Iterator[tuple[str, str]]:
+def _variant_files(wheels: Iterable[SiteWheel]) -> dict[str, str]:
     releases: dict[str, dict[str, Mapping[str, tuple[str, ...]]]] = defaultdict(dict)
     for wheel in wheels:
         if wheel.variant is not None and wheel.properties is not None:
             distribution, public = wheel.file.name.partition("-")[0], wheel.version.public
             path = f"{_VARIANTS}/{wheel.name}/{index_file_name(distribution, public)}"
             releases[path][_label_of(wheel)] = wheel.properties
-    return ((path, variants_text(variants)) for path, variants in releases.items())
+    return {path: variants_text(variants) for path, variants in releases.items()}

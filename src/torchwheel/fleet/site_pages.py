@@ -16,20 +16,14 @@ from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 from torchwheel.wheel.variant import OLDEST_UV
 
-_VERSION = "1.1"
-"""The version of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
+_VERSION = "1.1"  # https://packaging.python.org/specifications/simple-repository-api/
 _HTML, _JSON = "index.html", "index.json"
 _ADDRESS = "ADDRESS"
 
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file on a page of an index.
-
-    Attributes:
-        metadata_sha256: the hash of the METADATA beside it; None for other files than wheels.
-        yanked: why installers leave it out unless it is pinned; empty where they do not.
-    """
+    """A file on a page of an index; ``yanked`` is why installers leave it out unless it is pinned."""
 
     path: str
     size: int
@@ -102,8 +96,12 @@ def root_page(names: Iterable[str]) -> dict[str, str]:
 
 
 def constraints_text(wheels: Iterable[SiteWheel]) -> str:
+    return "".join(f"{pinned}\n" for pinned in _newest(wheels))
+
+
+def _newest(wheels: Iterable[SiteWheel]) -> list[str]:
     newest = {wheel.name: wheel.version for wheel in sorted(wheels, key=lambda one: one.version)}
-    return "".join(f"{name}=={version}\n" for name, version in sorted(newest.items()))
+    return [f"{name}=={version}" for name, version in sorted(newest.items())]
 
 
 def _json_text(document: object) -> str:
@@ -137,15 +135,13 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
     body = []
     if any(wheel.variant for wheel in wheels):
         names = sorted({wheel.name for wheel in wheels if wheel.variant})
+        command = f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple"
         body += [
             "<h2>uv chooses by the GPU</h2>",
             f"<p>With wheel variants, which are a draft: uv {OLDEST_UV} or newer needs "
             "<code>--preview-features wheel-variants</code>. uv locks none of them: see "
             "<a href='#lock'>Projects that uv locks</a>.</p>",
-            _format_block(
-                f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
-                for name in names
-            ),
+            _format_block(f"{command} {name}" for name in names),
         ]
     body.append(
         "<p>Each label has an index of its own. The line for your GPU installs a version with that label, which no "
@@ -157,10 +153,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_describe_hardware(own[0]))}</p>"]
         # An extension's label starts with the hardware's label, which its PyTorch has.
         indexes = [label, *(other for other in labels if label.startswith(f"{other}."))]
-        newest = {wheel.name: wheel for wheel in sorted(own, key=lambda one: one.version)}
-        body += [
-            _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
-        ]
+        body += [_install_lines(pinned, indexes) for pinned in _newest(own)]
     body += _lock_recipe(wheels)
     if companions := sorted({wheel.name for wheel in wheels if not wheel.label}):
         body += ["<h2>Companions</h2>", f"<p>Every index also has {escape(', '.join(companions))}.</p>"]
@@ -175,26 +168,15 @@ def _lock_recipe(wheels: Sequence[SiteWheel]) -> list[str]:
     name = max(labels, key=lambda one: (len(labels[one]), one == "torch"), default="")
     if len(labels[name]) < 2:
         return []
-    extras = {label: label.replace(".", "-") for label in labels[name]}
-    conflicts = ", ".join(f'{{ extra = "{extra}" }}' for extra in extras.values())
-    lines = [
-        "[project.optional-dependencies]",
-        *(f'{extra} = ["{name}"]' for extra in extras.values()),
-        "",
-        "[tool.uv]",
-    ]
-    lines += [f"conflicts = [[{conflicts}]]", "", "[tool.uv.sources]", f"{name} = ["]
-    lines += [f'  {{ index = "{extra}", extra = "{extra}" }},' for extra in extras.values()]
-    lines += ["]"]
-    for label, extra in extras.items():
-        lines += [
-            "",
-            "[[tool.uv.index]]",
-            f'name = "{extra}"',
-            f'url = "{_ADDRESS}/{label}/simple"',
-            "explicit = true",
-        ]
-    first = next(iter(extras.values()))
+    extras = {label.replace(".", "-"): label for label in labels[name]}
+    conflicts = ", ".join(f'{{ extra = "{extra}" }}' for extra in extras)
+    lines = ["[project.optional-dependencies]", *(f'{extra} = ["{name}"]' for extra in extras)]
+    lines += ["", "[tool.uv]", f"conflicts = [[{conflicts}]]", "", "[tool.uv.sources]", f"{name} = ["]
+    lines += [*(f'  {{ index = "{extra}", extra = "{extra}" }},' for extra in extras), "]"]
+    for extra, label in extras.items():
+        lines += ["", "[[tool.uv.index]]", f'name = "{extra}"']
+        lines += [f'url = "{_ADDRESS}/{label}/simple"', "explicit = true"]
+    first = next(iter(extras))
     return [
         "<h2 id='lock'>Projects that uv locks</h2>",
         "<p>An extra for each label; the lock file has the hashes of all. Its machine chooses with "

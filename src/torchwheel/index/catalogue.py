@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+from packaging.utils import NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, judge_code, parse_architectures
@@ -28,14 +28,10 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.manifest import find_misfit
 from torchwheel.wheel.objfile import without_libc
 
-CATALOGUE = "wheels.json"
-"""Its path in the site."""
-
-MOST_BYTES = 16 << 20
-"""A wheel takes about 1 kB of it."""
-
+CATALOGUE = "wheels.json"  # its path in the site
+MOST_BYTES = 16 << 20  # a wheel takes about 1 kB of it
+# The folder of the index of wheels without a label, which are listed in every other index too.
 COMPANIONS = "companions"
-"""The folder of the index of wheels without a label, which are listed in every other index too."""
 
 _SCHEMA = 2
 _LONGEST_NAME = 255
@@ -58,11 +54,7 @@ _SHAPE = {
 
 @dataclass(frozen=True)
 class SiteFile:
-    """A wheel as a file of a site.
-
-    Attributes:
-        time: its modification time in nanoseconds; with the size it says whether the hashes still hold.
-    """
+    """A wheel as a file of a site; its time, in nanoseconds, and size say whether the hashes still hold."""
 
     path: str
     size: int
@@ -82,10 +74,10 @@ class SiteWheel:
     Attributes:
         code: the device code in it, as labels have it: ``("sm120", "ptx120")``.
         properties: what a wheel variant can say of it, values by NVIDIA's feature; None where it cannot be one.
-        no_variant: why it cannot be one, or is none beside the others; empty where it can.
+        no_variant: why it cannot be one, or is none beside the others.
         built: when its newest file was written, as text that sorts by time.
-        decision: what was decided about its release: see :mod:`torchwheel.index.catalogue`.
-        held: why installers are not offered it; empty where they are.
+        decision: what was decided about its release.
+        held: why installers are not offered it.
     """
 
     file: SiteFile
@@ -105,7 +97,6 @@ class SiteWheel:
 
     @property
     def version(self) -> Version:
-        """With the local label."""
         return self._parsed[1]
 
     @property
@@ -118,7 +109,7 @@ class SiteWheel:
 
     @property
     def commit(self) -> str:
-        """The commit that the label begins with, ``git1234567``; empty for none."""
+        """What the label of a nightly begins with, ``git1234567``."""
         return split_label(self.version)[0]
 
     @property
@@ -135,43 +126,31 @@ class SiteWheel:
 
 
 def catalogue_text(wheels: Iterable[SiteWheel]) -> str:
-    lines = ",\n".join(
-        json.dumps(asdict(wheel), sort_keys=True) for wheel in sorted(wheels, key=lambda one: one.file.path)
-    )
+    ordered = sorted(wheels, key=lambda one: one.file.path)
+    lines = ",\n".join(json.dumps(asdict(wheel), sort_keys=True) for wheel in ordered)
     return f'{{"schema": {_SCHEMA}, "wheels": [\n{lines}\n]}}\n'
 
 
 def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
     """Read the list of a site that need not be trusted."""
+    detail = f"it is not of schema {_SCHEMA}"
     try:
         document = json.loads(data)
-        if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-            raise refusal("malformed-site-list", origin=origin, detail=f"it is not of schema {_SCHEMA}")
-        return tuple(map(_read_wheel, document["wheels"]))
-    except (
-        AttributeError,
-        InvalidSpecifier,
-        InvalidWheelFilename,
-        KeyError,
-        RecursionError,
-        TorchwheelError,
-        TypeError,
-        ValueError,
-    ) as error:
-        if isinstance(error, TorchwheelError) and error.problems[0].id == "malformed-site-list":
-            raise
+        if isinstance(document, dict) and document.get("schema") == _SCHEMA:
+            return tuple(map(_read_wheel, document["wheels"]))
+    except (AttributeError, KeyError, RecursionError, TorchwheelError, TypeError, ValueError) as error:
         detail = f"{type(error).__name__}: {error}"[:200]
-        raise refusal("malformed-site-list", origin=origin, detail=detail) from None
+    raise refusal("malformed-site-list", origin=origin, detail=detail)
 
 
 def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
     if (part := find_misfit(row, _SHAPE)) is not None:
         raise TypeError(f"{part} is missing, or of another type")
-    known = {name: row[name] for name in SiteWheel.__dataclass_fields__}
-    properties = row["properties"] and {name: tuple(values) for name, values in row["properties"].items()}
-    variant = row["variant"] and _read_file(row["variant"])
-    read = {"file": _read_file(row["file"]), "code": tuple(row["code"])}
-    wheel = SiteWheel(**{**known, **read, "properties": properties, "variant": variant})
+    read = {name: row[name] for name in SiteWheel.__dataclass_fields__}
+    read.update(file=_read_file(row["file"]), code=tuple(row["code"]))
+    read["properties"] = row["properties"] and {name: tuple(some) for name, some in row["properties"].items()}
+    read["variant"] = row["variant"] and _read_file(row["variant"])
+    wheel = SiteWheel(**read)
     # Parsed only to refuse a malformed one here and not where a wheel is chosen.
     SpecifierSet(wheel.requires_python or "")
     if wheel.file.path != path_of(wheel.file.name):
@@ -197,28 +176,26 @@ def _read_file(row: Mapping[str, Any]) -> SiteFile:
 
 def split_label(version: Version) -> tuple[str, str]:
     """Return the commit that a version's local label begins with, as PyTorch's own version has it, and the rest."""
-    match = _COMMIT.match(version.local or "")
-    return (match[1], version.local[match.end() :]) if match and version.local else ("", version.local or "")
+    local = version.local or ""
+    match = _COMMIT.match(local)
+    return (match[1], local[match.end() :]) if match else ("", local)
 
 
 def path_of(file_name: str) -> str:
-    """Return where a wheel lies in a site, by its file name: in the index of its label, without a nightly's commit.
-
-    Raises:
-        InvalidWheelFilename: it is no file name of a wheel.
-    """
+    """Where a wheel lies in a site; raises InvalidWheelFilename."""
     name, version, _, _ = parse_wheel_filename(file_name)
     return f"{split_label(version)[1] or COMPANIONS}/simple/{name}/{file_name}"
 
 
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 
-COMPLETE, YANKED = "complete", "yanked"
-"""Decisions about a release; another one says what it lacks of its plan."""
+COMPLETE, YANKED = (
+    "complete",
+    "yanked",
+)  # decisions about a release; another one says what it lacks of its plan
 LACKS = "the release lacks "
 
-Release = tuple[NormalizedName, Version, str]
-"""Name, version without label, and the commit of a nightly."""
+Release = tuple[NormalizedName, Version, str]  # name, version without label, and the commit of a nightly
 
 
 @dataclass(frozen=True)
@@ -257,7 +234,7 @@ def decide_releases(
     """Return the wheels of a site, each with why installers are not offered it.
 
     Args:
-        decisions: what somebody decides now, ``COMPLETE`` or ``YANKED``; earlier decisions are in the wheels.
+        decisions: what somebody decides now; earlier decisions are in the wheels.
         planned: what a release must have instead of what the one before it had.
     """
     releases: dict[Release, list[SiteWheel]] = defaultdict(list)
@@ -273,7 +250,6 @@ def decide_releases(
 
 
 def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
-    """Yield the wheels of a project, whose releases are decided in the order of their versions and builds."""
     releases.sort(key=lambda own: (release_of(own[0])[1], max(wheel.built for wheel in own)))
     decided: list[SiteWheel] = []
     before: list[SiteWheel] = []
@@ -292,17 +268,15 @@ def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
 
 
 def _why_held(own: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> str:
-    decision = own[0].decision
-    if decision:
+    if decision := own[0].decision:
         return {COMPLETE: "", YANKED: "withdrawn"}.get(decision, decision)
-    return _describe_lack(
-        [
-            f"{wheel.label or wheel.name} for {tag}"
-            for wheel in before
-            for tag in sorted(wheel.tags, key=str)
-            if not any(one.label == wheel.label and _is_for(tag, one) for one in own)
-        ]
-    )
+    lacking = [
+        f"{wheel.label or wheel.name} for {tag}"
+        for wheel in before
+        for tag in sorted(wheel.tags, key=str)
+        if not any(one.label == wheel.label and _is_for(tag, one) for one in own)
+    ]
+    return _describe_lack(lacking)
 
 
 def _describe_lack(missing: Sequence[str]) -> str:

@@ -30,8 +30,7 @@ from torchwheel.system.files import cannot_write, folder_beside, open_file
 from torchwheel.versions import parse_numbers
 
 _SECONDS_OF_SILENCE = 15.0
-_SECONDS_OF_LIST, _SECONDS_OF_WHEEL = 20.0, 60 * 60.0
-"""A server may answer in small bits without an end."""
+_SECONDS_OF_LIST, _SECONDS_OF_WHEEL = 20.0, 60 * 60.0  # a server may answer in small bits without an end
 _CHUNK = 1 << 20
 
 
@@ -64,51 +63,35 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
                         raise TorchwheelError(cannot_write(folder / file.name, error)) from error
         except FileNotFoundError:
             raise refusal("site-wheel-differs/missing", origin=place, name=file.name) from None
+        values = {"origin": place, "name": file.name}
         if (size := wheel.stat().st_size) != file.size:
-            raise refusal(
-                "site-wheel-differs/size", origin=place, name=file.name, size=size, listed=file.size
-            )
-        if digest.hexdigest() != file.sha256:
-            raise refusal(
-                "site-wheel-differs",
-                origin=place,
-                name=file.name,
-                found=digest.hexdigest(),
-                listed=file.sha256,
-            )
+            raise refusal("site-wheel-differs/size", **values, size=size, listed=file.size)
+        if (found := digest.hexdigest()) != file.sha256:
+            raise refusal("site-wheel-differs", **values, found=found, listed=file.sha256)
         yield wheel
 
 
 @contextmanager
 def _open_file(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
-    """A file of a site, to read.
-
-    Raises:
-        FileNotFoundError: the site has no such file.
-        TorchwheelError: it cannot be read.
-    """
+    """A file of a site, to read; raises FileNotFoundError where the site has none."""
     try:
         if isinstance(place, Path):
             with open_file(place / path) as stream:
                 yield stream
         else:
-            with _make_opener().open(
-                _make_request(f"{place.rstrip('/')}/{quote(path)}"), timeout=_SECONDS_OF_SILENCE
-            ) as answer:
+            request = _make_request(f"{place.rstrip('/')}/{quote(path)}")
+            with _make_opener().open(request, timeout=_SECONDS_OF_SILENCE) as answer:
                 yield answer
     except FileNotFoundError:
         raise
     except urllib.error.HTTPError as error:
         if error.code in (404, 410):
             raise FileNotFoundError(path) from None
-        raise _unreadable_error(place, path, f"the server answers {error.code} {error.reason}") from None
+        said = f"the server answers {error.code} {error.reason}"
+        raise refusal("site-not-readable", origin=place, path=path, reason=said) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise _unreadable_error(place, path, str(reason)[:200]) from None
-
-
-def _unreadable_error(place: Path | str, path: str, reason: str) -> TorchwheelError:
-    return refusal("site-not-readable", origin=place, path=path, reason=reason)
+        raise refusal("site-not-readable", origin=place, path=path, reason=str(reason)[:200]) from None
 
 
 def _read_chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
@@ -163,20 +146,14 @@ def _make_request(address: str) -> urllib.request.Request:
     user, _, host = parts.netloc.rpartition("@")
     request = urllib.request.Request(parts._replace(netloc=host).geturl())
     if user:
-        request.add_unredirected_header(
-            "Authorization", f"Basic {base64.b64encode(unquote(user).encode()).decode()}"
-        )
+        word = base64.b64encode(unquote(user).encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {word}")
     return request
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a wheel is wanted for.
-
-    Attributes:
-        tags: the tags that the interpreter takes, each with its place in the order of preference.
-        takes_cuda: whether the driver runs programs of a release of CUDA.
-    """
+    """What a wheel is wanted for; the tags that the interpreter takes each have their place in its order."""
 
     gpus: tuple[NamedGpu, ...]
     python: str
@@ -196,8 +173,7 @@ def choose_wheel(
     """Return the newest wheel that runs on all GPUs of a machine, and of several the one that runs best.
 
     Args:
-        without_gpu: whether a wheel without device code may be the last resort; it is the only kind for a machine
-            without GPUs.
+        without_gpu: whether a wheel without device code may be the last resort; without GPUs it is the only kind.
     """
     named = [wheel for wheel in wheels if wheel.name == canonicalize_name(wanted.name)]
     if not named:
@@ -221,7 +197,6 @@ def choose_wheel(
 
 
 def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gpu: bool) -> str:
-    """Why a wheel cannot be the one; empty where it can."""
     python = SpecifierSet(wheel.requires_python or "")
     if not wanted.specifier.contains(wheel.version, prereleases=True):
         return f"not {wanted.specifier}"

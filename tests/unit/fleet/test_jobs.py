@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from places import REPOSITORY
-from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, Job, job_name, make_fleet
-from torchwheel.fleet.planners import planner_for
+from torchwheel.fleet.fleet_jobs import Fleet, Job, job_name, make_fleet
+from torchwheel.fleet.planners import FleetRequest
 from torchwheel.reporting.errors import TorchwheelError
 
 EXAMPLES = REPOSITORY / "examples"
@@ -24,7 +24,7 @@ def request(project: Path, **changes: Any) -> FleetRequest:
 
 def fleet(project: Path, **changes: Any) -> Fleet:
     asked = request(project, **changes)
-    return make_fleet(asked, planner_for(asked))
+    return make_fleet(asked)
 
 
 def refusal(project: Path, **changes: Any) -> dict[str, str]:
