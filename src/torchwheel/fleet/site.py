@@ -192,7 +192,7 @@ def _update_wheels(
             _add_wheel(one.source, site / path, one.wheel.file)
         write_if_changed(_metadata_file(site / path), one.metadata)
     planned = {release: choices.planned for release in offered if choices.planned}
-    found: Sequence[SiteWheel] = decide_releases(wheels.values(), decisions, planned)
+    found = decide_releases(wheels.values(), decisions, planned)
     if choices.variants or is_dir(site / _VARIANTS):
         found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
     _write_pages(site, found, list(remembered.values()))

@@ -189,10 +189,8 @@ def path_of(file_name: str) -> str:
 
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 
-COMPLETE, YANKED = (
-    "complete",
-    "yanked",
-)  # decisions about a release; another one says what it lacks of its plan
+# Decisions about a release; another one says what it lacks of its plan.
+COMPLETE, YANKED = "complete", "yanked"
 LACKS = "the release lacks "
 
 Release = tuple[NormalizedName, Version, str]  # name, version without label, and the commit of a nightly
@@ -230,7 +228,7 @@ def decide_releases(
     wheels: Iterable[SiteWheel],
     decisions: Mapping[Release, str],
     planned: Mapping[Release, Sequence[PlannedWheel]],
-) -> tuple[SiteWheel, ...]:
+) -> list[SiteWheel]:
     """Return the wheels of a site, each with why installers are not offered it.
 
     Args:
@@ -246,7 +244,7 @@ def decide_releases(
         if jobs := planned.get(release):
             decision = _describe_lack([str(job) for job in jobs if not job.is_in(own)]) or COMPLETE
         projects[release[0]].append([replace(one, decision=decision) for one in own])
-    return tuple(wheel for project in projects.values() for wheel in _decide_project(project))
+    return [wheel for project in projects.values() for wheel in _decide_project(project)]
 
 
 def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
@@ -254,11 +252,9 @@ def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
     decided: list[SiteWheel] = []
     before: list[SiteWheel] = []
     for own in releases:
-        held = _why_held(own, before)
-        if not held:
+        if not (held := _why_held(own, before)):
             # Of nightlies with one version, installers would take the commit that sorts last.
-            decided = [_supersede(older, own[0]) for older in decided]
-            before = own
+            decided, before = [_supersede(older, own[0]) for older in decided], own
         decided += (replace(wheel, held=held) for wheel in own)
     offered = [wheel for wheel in decided if not wheel.held]
     for wheel in decided:

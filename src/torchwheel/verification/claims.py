@@ -207,13 +207,14 @@ def check_manifest(contents: WheelContents) -> Check:
 
 def _other_wheel(contents: WheelContents, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Where a wheel is not the one that the manifest describes."""
-    said = manifest["wheel"]
-    own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
-    for subject, found in own.items():
+    said, described = manifest["wheel"], contents.described()
+    for subject, found in described["wheel"].items():
         if said[subject] != found and not (subject == "tags" and _is_repaired(said["tags"], found)):
             yield _mismatch_problem(contents, f"the wheel's {subject}", said[subject], found)
-    code = {one.path: [image.document() for image in one.images] for one in contents.libraries if one.images}
-    recorded = {one["library"]: one["images"] for one in manifest["machine_code"]}
+    recorded, code = (
+        {one["library"]: one["images"] for one in document["machine_code"]}
+        for document in (manifest, described)
+    )
     for path in sorted(code.keys() | recorded.keys()):
         old, new = recorded.get(path, []), code.get(path, [])
         if old != new:

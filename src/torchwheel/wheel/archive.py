@@ -82,9 +82,8 @@ class WheelArchive:
     def read(self, name: str, limit: int) -> bytes:
         size = self.members[name].file_size
         if size > limit:
-            raise oversized_error(
-                f"{name} has {size:,} bytes; no honest one has more than {limit:,}", self.path
-            )
+            said = f"{name} has {size:,} bytes; no honest one has more than {limit:,}"
+            raise oversized_error(said, self.path)
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
@@ -173,9 +172,8 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
 
 def _check_bounds(infos: Sequence[zipfile.ZipInfo], size: int, path: Path) -> None:
     if len(infos) > MEMBERS:
-        raise oversized_error(
-            f"it has {len(infos):,} members; no honest wheel has more than {MEMBERS:,}", path
-        )
+        found = f"it has {len(infos):,} members"
+        raise oversized_error(f"{found}; no honest wheel has more than {MEMBERS:,}", path)
     expanded, most = sum(info.file_size for info in infos), max(EXPANDED_BYTES, EXPANSION * size)
     if expanded > most:
         found = f"its {size:,} bytes unpack to {expanded:,}"
@@ -244,9 +242,8 @@ def _find_outside(names: Iterable[str], own: str) -> set[str]:
                 found.add("/".join(rest[:2]))
                 continue
             first, *rest = installed
-        module = (
-            first if rest else first.partition(".")[0] if first.endswith((".py", ".so", ".pyd")) else first
-        )
+        is_module = not rest and first.endswith((".py", ".so", ".pyd"))
+        module = first.partition(".")[0] if is_module else first
         if not first.endswith((".dist-info", ".data", ".libs")) and module.casefold() != package:
             found.add(first)
     return found
@@ -290,9 +287,8 @@ def _reading_errors(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except _ZIP_ERRORS as error:
-        raise refusal(
-            "damaged-wheel", origin=path, member=what, reason=error or type(error).__name__
-        ) from None
+        reason = str(error) or type(error).__name__
+        raise refusal("damaged-wheel", origin=path, member=what, reason=reason) from None
 
 
 class RecordRow(NamedTuple):

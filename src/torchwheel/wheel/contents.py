@@ -114,6 +114,14 @@ class WheelContents:
     def architectures(self) -> ArchitectureList | None:
         return runnable_architectures(self.images)
 
+    def described(self) -> dict[str, Any]:
+        """What a build manifest says of the wheel itself."""
+        code = ((one.path, [image.document() for image in one.images]) for one in self.libraries)
+        return {
+            "wheel": {"name": self.name, "version": self.version, "tags": list(self.tags)},
+            "machine_code": [{"library": path, "images": images} for path, images in code if images],
+        }
+
 
 def runnable_architectures(code: Iterable[CodeImage]) -> ArchitectureList | None:
     targets = [

@@ -59,8 +59,7 @@ def finalize(
     problems = (*verify(contents), *misnamed, *_grade_problems(contents, Severity.ERROR))
     errors = tuple(map(error, problems))
     stop_on_errors(errors, skip_check)
-    warnings = tuple(map(warning, _grade_problems(contents, Severity.WARNING)))
-    found = (*errors, *warnings)
+    found = (*errors, *map(warning, _grade_problems(contents, Severity.WARNING)))
     announce(found, skip_check)
     built_at = source_date(environment)
     before = provenance["findings"]
@@ -86,16 +85,10 @@ def manifest_document(
     plan: Mapping[str, Any], contents: WheelContents, built: datetime | None = None
 ) -> dict[str, Any]:
     """A build manifest, with the moment that SOURCE_DATE_EPOCH states where it is set."""
-    code = [
-        {"library": library.path, "images": [image.document() for image in library.images]}
-        for library in contents.libraries
-        if library.images
-    ]
     return {
         "schema": SCHEMA_VERSION,
         "torchwheel": __version__,
-        "wheel": {"name": contents.name, "version": contents.version, "tags": list(contents.tags)},
-        "machine_code": code,
+        **contents.described(),
         "plan": mask_document(plan),
         **({"built": built.isoformat()} if built else {}),
     }

@@ -145,20 +145,17 @@ def parse_requirements(values: Iterable[str]) -> dict[str, Requirement]:
     return found
 
 
-def constraints_text(name: str, version: str) -> str:
-    """A constraints file (``pip install -c FILE ...``) that admits exactly one version."""
+def write_constraints(wheel: Path) -> Path:
+    """Write a constraints file (``pip install -c FILE ...``) that admits exactly one version."""
     # Source: https://packaging.python.org/specifications/version-specifiers/#version-matching
+    name, version, _tags = parse_file_name(wheel)
     public = version.partition("+")[0]
-    return (
+    text = (
         f"# The label after + is part of the pin: {name}=={public} matches builds for any hardware, and of\n"
         "# these pip takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.\n"
         f"{name}=={version}\n"
     )
-
-
-def write_constraints(wheel: Path) -> Path:
-    name, version, _tags = parse_file_name(wheel)
     path = wheel.with_name(f"constraints-{name}-{version}.txt")
     with output_file(path) as stream:
-        stream.write(constraints_text(name, version).encode("utf-8"))
+        stream.write(text.encode())
     return path

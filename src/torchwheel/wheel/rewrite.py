@@ -54,14 +54,6 @@ class RawMember:
     info: zipfile.ZipInfo
     offset: int
 
-    def replacing(self, **changes: object) -> RawMember:
-        """The same bytes with another name, time, attributes or method."""
-        # A copy, because zipfile shares this object with the open archive.
-        info = copy(self.info)
-        for name, value in changes.items():
-            setattr(info, name, value)
-        return RawMember(info, self.offset)
-
 
 def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tuple[RawMember, ...]:
     """The members of an archive in the order in which their data stands in the file."""
@@ -73,32 +65,31 @@ def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tupl
     for member, end, start in zip(members, ends, starts, strict=True):
         # Members that share bytes would let a small archive grow with every copy.
         if end > start:
-            raise _inconsistent_error(member, "its data reaches into what follows", origin)
+            raise _inconsistent_error(member.info, "its data reaches into what follows", origin)
     return members
 
 
 def _raw_member(stream: BinaryIO, info: zipfile.ZipInfo, origin: str) -> RawMember:
     stream.seek(info.header_offset)
     data = stream.read(_LOCAL.size)
-    member = RawMember(info, info.header_offset + _LOCAL.size)
     if len(data) != _LOCAL.size:
-        raise _inconsistent_error(member, "its header is cut off", origin)
+        raise _inconsistent_error(info, "its header is cut off", origin)
     signature, flags, method, name_length, extra_length = _LOCAL.unpack(data)
     if signature != b"PK\3\4":
-        raise _inconsistent_error(member, "there is no header where the table of contents says", origin)
+        raise _inconsistent_error(info, "there is no header where the table of contents says", origin)
     # A streaming reader trusts this header and zipfile the table, so both must name the same member. Size and
     # checksum are not compared: they are zero here if a data descriptor follows the data.
     # Without the flag the format's encoding is the IBM PC's, and zipfile decodes names with it.
     name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8_NAME else "cp437")
     expected = (name, info.compress_type, info.flag_bits & _UTF8_NAME)
     if (stream.read(name_length), method, flags & _UTF8_NAME) != expected:
-        raise _inconsistent_error(member, "its header and the table of contents differ", origin)
+        raise _inconsistent_error(info, "its header and the table of contents differ", origin)
     # The extra field of this header often differs in length from the one in the table of contents.
-    return RawMember(info, member.offset + name_length + extra_length)
+    return RawMember(info, info.header_offset + _LOCAL.size + name_length + extra_length)
 
 
-def _inconsistent_error(member: RawMember, detail: str, origin: str) -> TorchwheelError:
-    return refusal("damaged-wheel/copy", origin=origin, member=member.info.filename, reason=detail)
+def _inconsistent_error(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:
+    return refusal("damaged-wheel/copy", origin=origin, member=info.filename, reason=detail)
 
 
 def add_member(archive: zipfile.ZipFile, name: str, data: bytes, date_time: DateTime) -> None:
@@ -136,7 +127,7 @@ def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[b
         length = min(_CHUNK, member.info.compress_size - start)
         data = source.read(length)
         if len(data) != length:
-            raise _inconsistent_error(member, "the file ends inside it", origin)
+            raise _inconsistent_error(member.info, "the file ends inside it", origin)
         yield data
 
 
@@ -152,9 +143,8 @@ class Changes:
 
 def rewrite_wheel(
     source: Path,
-    destination: Path,
-    changes_of: Callable[[WheelArchive], Changes],
-    *,
+    target: Path,
+    find_changes: Callable[[WheelArchive], Changes],
     environment: Mapping[str, str],
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
@@ -164,19 +154,18 @@ def rewrite_wheel(
     programs. Signatures of the old RECORD are left out.
     """
     moment = source_date(environment)
-    with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(archive, stream, target, changes_of(archive), moment)
+    with output_file(target) as copy, open_wheel(source) as archive, source.open("rb") as stream:
+        _write(archive, stream, copy, find_changes(archive), moment)
 
 
 def _write(
     archive: WheelArchive, stream: BinaryIO, target: BinaryIO, changes: Changes, moment: datetime | None
 ) -> None:
     date_time = _zip_time(moment)
-    added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
-    rows = read_record(archive)
+    rows, record = read_record(archive), f"{archive.dist_info}/RECORD"
     # The new RECORD keeps the old lines, so it would pass on what the old one lacks.
     stop_on(missing_and_stale(archive, rows))
-    record = f"{archive.dist_info}/RECORD"
+    added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     # A signature of the old RECORD does not fit the new one.
     dropped = {record, *signature_names(archive), *added}
     assert isinstance(archive.source, zipfile.ZipFile)
@@ -205,13 +194,15 @@ def _write(
 
 def _changed_member(member: RawMember, changes: Changes, date_time: DateTime | None) -> RawMember:
     """A member under its new name; with a time, without what depends on the umask and the clock."""
-    name = changes.renamed(member.info.filename)
-    if date_time is None:
-        return member.replacing(filename=name)
-    # pip makes a regular file with any of these bits executable, and ignores all other permissions.
-    program = member.info.external_attr >> 16 & 0o111
-    mode = stat.S_IFREG | (0o755 if program else 0o644)
-    return member.replacing(filename=name, date_time=date_time, external_attr=mode << 16)
+    # A copy, because zipfile shares this object with the open archive.
+    info = copy(member.info)
+    info.filename = changes.renamed(info.filename)
+    if date_time is not None:
+        # pip makes a regular file with any of these bits executable, and ignores all other permissions.
+        program = info.external_attr >> 16 & 0o111
+        info.external_attr = (stat.S_IFREG | (0o755 if program else 0o644)) << 16
+        info.date_time = date_time
+    return RawMember(info, member.offset)
 
 
 def _zip_time(moment: datetime | None) -> DateTime:

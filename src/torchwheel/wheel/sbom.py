@@ -123,9 +123,8 @@ def _tool_components(contents: WheelContents, chain: Mapping[str, Any]) -> Itera
     backend, _, release = contents.generator.partition(" ")
     if backend:
         yield _tool_component(backend, release.strip("()"), "build backend of the source")
-    yield from (
-        _tool_component(name, chain[name], text) for name, text in _PROGRAMS.items() if chain.get(name)
-    )
+    programs = ((name, text) for name, text in _PROGRAMS.items() if chain.get(name))
+    yield from (_tool_component(name, chain[name], text) for name, text in programs)
     if chain.get("generator"):
         yield _tool_component(chain["generator"], "", "runs the build")
     for key, text in _COMPILERS.items():

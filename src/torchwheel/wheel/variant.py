@@ -41,9 +41,9 @@ _ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
 def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties | None, str]:
     """The properties of a wheel's variant, or None and why it can have none."""
     code = contents.architectures
+    if code is None and cuda is None:
+        return {}, ""
     if code is None:
-        if cuda is None:
-            return {}, ""
         return None, f"it was built with CUDA {cuda} and has no device code that an installer could choose by"
     values = _property_values(code)
     claimed = [one for one in _machine_capabilities(contents.tags) if _installer_takes(values, one)]
@@ -144,5 +144,5 @@ def write_variant(
                 members[SBOM_NAME] = relabelled_sbom(archive.read(sbom, MANIFEST_BYTES), public_version)
         return Changes(members, relabelling.folders(archive.dist_info))
 
-    rewrite_wheel(source, target, make_changes, environment=environment)
+    rewrite_wheel(source, target, make_changes, environment)
     return metadata

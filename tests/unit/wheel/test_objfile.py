@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel.objfile import Section, read_sections
+from torchwheel import wheel
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.toml import read_toml
+from torchwheel.wheel.objfile import (
+    LibraryFormat,
+    Linkage,
+    NeededVersion,
+    Section,
+    platform_problems,
+    read_linkage,
+    read_sections,
+)
 
 
 def sections(data: bytes) -> tuple[Section, ...]:
@@ -75,3 +88,90 @@ def test_damaged_pe(samples: Any) -> None:
     assert damage(good[:40]) == "it ends before byte 64"
     assert damage(good[:340]) == "it ends before byte 368"
     assert damage(good[:516]) == "section '.text' reaches past the end of the file"
+
+
+def test_newest_versions() -> None:
+    needed = ("GLIBC_2.9", "GLIBC_2.28", "GLIBC_PRIVATE", "GLIBCXX_3.4", "GLIBC_ABI_DT_RELR", "Base")
+    versions = tuple(NeededVersion("libc.so.6", version) for version in needed)
+    found = Linkage(LibraryFormat.ELF, (), (), versions).newest_versions()
+    assert found == {"GLIBC": "2.28", "GLIBCXX": "3.4"}
+
+
+def test_a_file_without_tables(samples: Any) -> None:
+    data = samples.elf({".text": b"12345"})
+    assert read_linkage(io.BytesIO(data)) == Linkage(LibraryFormat.ELF, (), (), machine=62)
+
+
+def problem_of(data: bytes) -> Problem:
+    with pytest.raises(TorchwheelError) as caught:
+        read_linkage(io.BytesIO(data), "lib")
+    (problem,) = caught.value.problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"#!/bin/sh\n",
+        b"\x7fELF\x01\x01" + bytes(100),
+        b"MZ" + bytes(62),
+        b"\xcf\xfa\xed\xfe" + bytes(60),
+    ],
+    ids=["empty", "script", "32 bits", "DOS", "Mach-O"],
+)
+def test_other_formats(data: bytes) -> None:
+    assert problem_of(data) == Problem.of("unknown-library-format", origin="lib")
+
+
+def needing(*versions: str) -> Linkage:
+    return Linkage(LibraryFormat.ELF, (), (), tuple(NeededVersion("lib.so", version) for version in versions))
+
+
+MODERN = needing("GLIBC_2.34", "GLIBCXX_3.4.29", "CXXABI_1.3.9", "GCC_3.0")
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "linux_x86_64",
+        "manylinux_2_34_x86_64",
+        "manylinux_2_39_aarch64",
+        "musllinux_1_2_x86_64",
+        "any",
+        "win_amd64",
+    ],
+)
+def test_tags_that_promise_as_much(tag: str) -> None:
+    assert not list(platform_problems(MODERN, tag))
+
+
+def test_a_tag_that_promises_less() -> None:
+    (problem,) = platform_problems(MODERN, "manylinux_2_28_x86_64", "m.so")
+    assert problem == Problem.of(
+        "newer-than-platform-tag",
+        origin="m.so",
+        needed="GLIBC_2.34, GLIBCXX_3.4.29",
+        platform="manylinux_2_28_x86_64",
+        promised="GLIBC_2.28, GLIBCXX_3.4.24, CXXABI_1.3.11",
+    )
+
+
+def test_tags_with_a_year_and_tags_older_than_the_table() -> None:
+    (problem,) = platform_problems(MODERN, "manylinux2014_x86_64")
+    assert problem.why == "the tag promises at most GLIBC_2.17, GLIBCXX_3.4.19, CXXABI_1.3.7"
+    (problem,) = platform_problems(MODERN, "manylinux1_x86_64")
+    assert problem.why == "the tag promises at most GLIBC_2.5"
+
+
+def test_the_shipped_levels() -> None:
+    folder = Path(wheel.__file__).parent
+    schema = json.loads(Path(__file__).with_name("platform_level.schema.json").read_text(encoding="utf-8"))
+    document = read_toml(folder / "platform_level.toml")
+    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+    numbers = [
+        [tuple(map(int, level[series].split("."))) for series in ("glibc", "GLIBCXX", "CXXABI")]
+        for level in document["level"]
+    ]
+    assert numbers == sorted(numbers)
+    assert all(list(column) == sorted(column) for column in zip(*numbers, strict=True))
