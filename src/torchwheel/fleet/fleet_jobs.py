@@ -47,8 +47,7 @@ class Job(Decision):
         return {"id": self.name, **fields_of(self, *_JOB)}
 
 
-Combination = tuple[str, str, str]
-"""Target, platform and Python."""
+Combination = tuple[str, str, str]  # target, platform and Python
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,7 @@ def _joined(rows: Iterable[tuple[tuple[str, str], str]]) -> Iterable[tuple[tuple
 
 @dataclass(frozen=True)
 class Fleet:
-    """The jobs, with the environment variables of all of them, and the combinations that were left out.
-
-    Attributes:
-        needless: combinations with a usable official build; they have jobs, too.
-    """
+    """The jobs, and the combinations that were left out; those with a usable official build have jobs, too."""
 
     jobs: tuple[Job, ...]
     left_out: tuple[LeftOut, ...]

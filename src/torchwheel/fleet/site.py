@@ -269,7 +269,6 @@ def _renew(file: Path, known: SiteFile) -> SiteFile | None:
 
 
 def _require_same(source: Path, known: Path, wheel: SiteWheel) -> None:
-    """Refuse a wheel with the name of one in the site but different content."""
     if _is_unchanged(source, wheel.file):
         return
     same = _stat(source).st_size == wheel.file.size

@@ -95,7 +95,6 @@ def _open_file(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
 
 
 def _read_chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
-    """The bytes of a stream, up to so many, as they come."""
     # read() would wait for a whole chunk, and a slow server could keep it beyond the limit.
     read = getattr(stream, "read1", stream.read)
     end, left = time.monotonic() + seconds, most

@@ -206,7 +206,6 @@ def check_manifest(contents: WheelContents) -> Check:
 
 
 def _other_wheel(contents: WheelContents, manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Where a wheel is not the one that the manifest describes."""
     said, described = manifest["wheel"], contents.described()
     for subject, found in described["wheel"].items():
         if said[subject] != found and not (subject == "tags" and _is_repaired(said["tags"], found)):

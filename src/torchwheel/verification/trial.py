@@ -49,7 +49,7 @@ def try_package(
             raise refusal("cannot-be-tried/interpreter", origin=contents.path, folder=contents.site)
         if contents.site is None:
             _require_installable(contents)
-            installed = _install(contents, _choose_installer(environment), folder, more, log, environment)
+            installed = _install(contents, folder, more, log, environment)
             yield installed
             if installed.problems:
                 return
@@ -67,7 +67,6 @@ def _find_interpreter(site: Path) -> str | None:
 
 
 def _require_installable(contents: WheelContents) -> None:
-    """Stop where this Python refuses the wheel."""
     own, tags = list(sys_tags()), contents.tags
     if set(map(str, own)).isdisjoint(tags):
         values = {"tags": ", ".join(tags), "python": this_python().minor_version, "platform": own[0].platform}
@@ -83,20 +82,15 @@ def _choose_installer(environment: Mapping[str, str]) -> Installer:
 
 
 def _install(
-    contents: WheelContents,
-    installer: Installer,
-    folder: Path,
-    more: Sequence[str],
-    log: Path,
-    environment: Mapping[str, str],
+    contents: WheelContents, folder: Path, more: Sequence[str], log: Path, environment: Mapping[str, str]
 ) -> Check:
+    installer = _choose_installer(environment)
     began = time.monotonic()
     say(f"installing {contents.path.name} with its requirements in a temporary environment")
-    start = log.stat().st_size if exists(log) else 0
-    variables = installing_variables(environment)
     try:
         # Without pip, because the installer works on the environment from outside.
-        _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
+        command = [base_interpreter(), "-m", "venv", "--without-pip", str(folder)]
+        _run(command, folder.parent, installing_variables(environment), log)
         wheel = contents.path.absolute()
         plain = folder.parent / plain_file_name(wheel.name)
         # pip refuses the file name of a wheel variant.
@@ -110,7 +104,7 @@ def _install(
         full = full_disk(folder.parent, failure.log, "the wheel could not be installed: the disk is full")
         if full:
             raise TorchwheelError(full) from failure
-        values = {"installer": installer, "name": installer.name, "last": _last_lines(log, start)}
+        values = {"installer": installer, "name": installer.name, "last": _last_lines(log, 0)}
         return Check("install", "", (Problem.of("wheel-not-installed", origin=contents.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
     seconds = time.monotonic() - began
@@ -132,7 +126,6 @@ def _last_lines(log: Path, start: int) -> str:
 def _run_steps(
     contents: WheelContents, python: str, log: Path, environment: Mapping[str, str]
 ) -> Iterator[Check]:
-    """Run the steps of ``probe.py``, and turn what they say into checks."""
     gpus, why = _find_gpus(contents, environment)
     modules, libraries = _list_modules(contents)
     with_torch = contents.has_torch or _requires_torch(contents)

@@ -33,10 +33,10 @@ from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
+# Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000.
 SOURCE_SUFFIXES = frozenset((
     ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".json", ".md", ".py", ".pyi", ".txt", ".yaml",
 ))  # fmt: skip
-"""Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000."""
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
 AMD_CODE = "AMD code, not read here"
@@ -63,11 +63,7 @@ class Library:
 
 @dataclass(frozen=True)
 class WheelContents:
-    """One wheel, or an installed package, whose ``site`` is the folder that it is installed into.
-
-    Attributes:
-        remarks: what the format allows and what is a reason to look closer.
-    """
+    """One wheel, or an installed package, whose ``site`` is the folder that it is installed into."""
 
     path: Path
     name: str

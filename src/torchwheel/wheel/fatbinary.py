@@ -29,8 +29,7 @@ MAGIC = 0xBA55ED50
 _MAGIC_BYTES = MAGIC.to_bytes(4, "little")
 _VERSION = 1
 
-# magic, version, header size, size of all entries
-_HEADER = struct.Struct("<IHHQ")
+_HEADER = struct.Struct("<IHHQ")  # magic, version, header size, size of all entries
 
 # kind, entry version, header size, padded payload size, compressed size, (offset of options), minor and major
 # version of the code format, number of the architecture, offset and length of the source's name, flags,
@@ -78,8 +77,7 @@ class CodeImage:
     """All images of one architecture and kind in a file.
 
     Attributes:
-        relocatable: made by ``nvcc -rdc=true``, before device linking: the device linker's input, which stays
-            in a library beside its output.
+        relocatable: the device linker's input, made by ``nvcc -rdc=true``, which stays in a library beside its output.
     """
 
     architecture: Architecture

@@ -261,8 +261,7 @@ def _imports(elf: ELFFile, table: SymbolTableSection | None) -> Iterator[str]:
 
 
 def _find_faults(file: BoundedFile, header: tuple[Any, ...], dynamic: DynamicSection | None) -> Iterator[str]:
-    """Why the loader refuses a library by its header."""
-    # open_verify and _dl_map_object_from_fd: https://sourceware.org/git/?p=glibc.git;a=blob;f=elf/dl-load.c
+    # As open_verify and _dl_map_object_from_fd do: https://sourceware.org/git/?p=glibc.git;a=blob;f=elf/dl-load.c
     version, system, system_version, padding, kind, _, again, table, size, count = header
     for field, value, known in (
         ("EI_VERSION", version, (1,)),
