@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
-from torchwheel.hardware.arch import judge_code
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.index.catalogue import SiteFile, SiteWheel
@@ -198,14 +197,10 @@ def _format_block(lines: Iterable[str]) -> str:
 
 
 def _describe_hardware(wheel: SiteWheel) -> str:
-    code = wheel.architectures
-    if code is None:
+    if not wheel.code:
         return "For machines without an NVIDIA GPU, and for those whose GPU none of the others is for."
-    able = [
-        one.capability
-        for one in known_architectures()
-        if not one.renamed_to and judge_code(code.targets, one.capability).how.runs
-    ]
+    known = (one.capability for one in known_architectures() if not one.renamed_to)
+    able = [one for one in known if wheel.verdict_on(one).how.runs]
     titles = [gpu.title for gpu in read_gpus() if gpu.compute_capability in able]
     driver = f"; the driver must support CUDA {wheel.cuda}" if wheel.cuda else ""
     capabilities = ", ".join(one.dotted for one in able)

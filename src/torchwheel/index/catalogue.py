@@ -21,7 +21,8 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
-from torchwheel.hardware.arch import ArchitectureList, judge_code, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, Verdict, judge_code, parse_architectures
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
@@ -120,6 +121,10 @@ class SiteWheel:
     def architectures(self) -> ArchitectureList | None:
         return parse_architectures(self.code) if self.code else None
 
+    def verdict_on(self, gpu: Architecture) -> Verdict:
+        code = self.architectures
+        return judge_code(code.targets if code else (), gpu)
+
     @cached_property
     def _parsed(self) -> tuple[NormalizedName, Version, object, frozenset[Tag]]:
         return parse_wheel_filename(self.file.name)
@@ -210,10 +215,8 @@ class PlannedWheel:
         return any(_is_for(tag, wheel) and self._runs(wheel) for wheel in wheels)
 
     def _runs(self, wheel: SiteWheel) -> bool:
-        code = wheel.architectures.targets if wheel.architectures else ()
-        return bool(code) is bool(self.gpus) and all(
-            judge_code(code, gpu.compute_capability).how.runs for gpu in self.gpus
-        )
+        runs = (wheel.verdict_on(gpu.compute_capability).how.runs for gpu in self.gpus)
+        return bool(wheel.code) is bool(self.gpus) and all(runs)
 
     def __str__(self) -> str:
         gpus = join_items([gpu.name for gpu in self.gpus]) or "the CPU"

@@ -21,7 +21,6 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchwheel.hardware.arch import Verdict, judge_code
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
 from torchwheel.reporting.errors import TorchwheelError, refusal
@@ -207,20 +206,15 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
         return "for GPUs" if wheel.code or wheel.cuda else ""
     if not wheel.code:
         return "" if without_gpu else "for the CPU"
-    lacking = [gpu.name for gpu in machine.gpus if not _how_it_runs(wheel, gpu).how.runs]
+    lacking = [gpu.name for gpu in machine.gpus if not wheel.verdict_on(gpu.compute_capability).how.runs]
     if lacking:
         return f"does not run on {join_items(lacking)}"
     return "" if wheel.cuda is None or machine.takes_cuda(wheel.cuda) else "for a newer driver"
 
 
-def _how_it_runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
-    code = wheel.architectures
-    return judge_code(code.targets if code else (), gpu.compute_capability)
-
-
 def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
     """The greater, the better: by the GPU that it runs worst on."""
-    on_gpus = [_how_it_runs(wheel, gpu) for gpu in machine.gpus] if wheel.code else []
+    on_gpus = [wheel.verdict_on(gpu.compute_capability) for gpu in machine.gpus] if wheel.code else []
     # Of code for two earlier minor revisions, that for the later one.
     # 120 of sm_120a
     numbers = [int("".join(filter(str.isdigit, one.image or "")) or 0) for one in on_gpus]
@@ -234,5 +228,5 @@ def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
 
 def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
     if wheel.code:
-        return "; ".join(f"{gpu.name}: {_how_it_runs(wheel, gpu).sentence}" for gpu in gpus)
+        return "; ".join(f"{gpu.name}: {wheel.verdict_on(gpu.compute_capability).sentence}" for gpu in gpus)
     return "no wheel has device code for the GPU, and this one needs none" if gpus else "it needs no GPU"

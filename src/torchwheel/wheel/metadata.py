@@ -5,6 +5,7 @@ Both files are written like the headers of an e-mail: https://packaging.python.o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES
 
 _FIELD = "Requires-Dist"
 _EMPTY = (b"\n", b"\r\n", b"\r")
+# A field goes on in lines that start with white space.
+_NEXT_FIELD = re.compile(rb"(?<=[\r\n])(?![ \t\n])")
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,8 @@ def parse_metadata_text(data: bytes) -> MetadataText:
     # Not with email.parser, which does not give back the bytes: it folds long lines when it writes a message.
     lines = data.splitlines(keepends=True)
     end = next((index for index, line in enumerate(lines) if line in _EMPTY), len(lines))
-    return MetadataText(tuple(map(_parse_field, _split_fields(lines[:end]))), b"".join(lines[end:]))
-
-
-def _split_fields(lines: Sequence[bytes]) -> Iterator[bytes]:
-    start = 0
-    for index in range(1, len(lines) + 1):
-        if index == len(lines) or lines[index][:1] not in (b" ", b"\t"):
-            yield b"".join(lines[start:index])
-            start = index
+    fields = filter(None, _NEXT_FIELD.split(b"".join(lines[:end])))
+    return MetadataText(tuple(map(_parse_field, fields)), b"".join(lines[end:]))
 
 
 def _parse_field(raw: bytes) -> Field:

@@ -36,37 +36,31 @@ class Expectation:
     editable: bool = False
 
 
-def verify_wheel(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
+def verify_wheel(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     """Everything in which a wheel differs from what was planned."""
-    problems = list(check_labels(contents, expected))
+    yield from check_labels(contents, expected)
     if not expected.editable:
-        problems += _torch_version(contents, expected)
-        problems += check_device_code(contents, expected.architectures)
-    return tuple(problems)
+        yield from _torch_version(contents, expected)
+        yield from check_device_code(contents, expected.architectures)
 
 
-def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
+def check_labels(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     """Where the wheel's file name, METADATA, WHEEL and ``torch/version.py`` differ from what was planned."""
     planned = {
         "wheel-name": canonicalize_name(expected.name),
         "wheel-version": expected.version,
         "wheel-tag": " ".join(contents.tags),
     }
-    own = (
-        ("wheel-name", "its file name", contents.name),
-        ("wheel-version", "its file name", contents.version),
-    )
-    problems = [
-        _difference_problem(contents, id_, where, found, planned[id_])
-        for id_, where, found in (*own, *stated_names(contents))
-        if found != planned[id_]
-    ]
+    own = (("wheel-name", contents.name), ("wheel-version", contents.version))
+    named = ((id_, "its file name", found) for id_, found in own)
+    for id_, where, found in (*named, *stated_names(contents)):
+        if found != planned[id_]:
+            yield _difference_problem(contents, id_, where, found, planned[id_])
     # PEP 517 wants both to be identical: a frontend has resolved dependencies by the prepared one.
     if expected.prepared_metadata not in (None, bytes(contents.metadata)):
-        problems.append(Problem.of("metadata-changed", origin=contents.path))
+        yield Problem.of("metadata-changed", origin=contents.path)
     if not expected.editable:
-        problems += _planned_tags(contents, expected)
-    return tuple(problems)
+        yield from _planned_tags(contents, expected)
 
 
 def stated_names(contents: WheelContents) -> Iterator[tuple[str, str, str | None]]:
@@ -118,7 +112,7 @@ def _difference_problem(
     return Problem.of(key, origin=contents.path, where=where, found=found, planned=planned)
 
 
-def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> tuple[Problem, ...]:
+def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> Iterator[Problem]:
     """Everything in which the machine code differs from the plan.
 
     Every planned SASS and PTX must be in each library that holds device code, and nothing else in any, except
@@ -126,11 +120,11 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
     such for fewer architectures. No relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it
     along.
     """
-    if planned is None:
-        return tuple(_find_unplanned(contents, None))
-    if not any(image.runs for image in contents.images):
-        return (Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels)),)
-    return (*_find_missing(contents, planned), *_find_unplanned(contents, planned))
+    if planned is not None and not any(image.runs for image in contents.images):
+        yield Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels))
+    elif planned is not None:
+        yield from _find_missing(contents, planned)
+    yield from _find_unplanned(contents, planned)
 
 
 def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) -> bool:
