@@ -21,14 +21,7 @@ from torchwheel.wheel.archive import (
     plain_file_name,
 )
 from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance, open_stream
-from torchwheel.wheel.fatbinary import (
-    START_BYTES,
-    CodeImage,
-    ImageKind,
-    combine,
-    is_code,
-    read_code,
-)
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, is_code, read_code
 from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 

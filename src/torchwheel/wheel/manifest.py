@@ -17,13 +17,7 @@ from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 
 MANIFEST_NAME = "torchwheel.json"  # relative to *.dist-info
 SCHEMA_VERSION = 1
-_MODULE = {
-    "architectures": [str],
-    "name": str,
-    "file": str,
-    "stable_abi": (str, None),
-    "limited_api": object,
-}
+_MODULE = {"architectures": [str], "name": str, "file": str, "stable_abi": (str, None), "limited_api": object}
 # What is read of it here.
 _SHAPE = {
     "torchwheel": str,

@@ -15,13 +15,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.contents import read_library
-from torchwheel.wheel.fatbinary import (
-    CodeImage,
-    FatBinaryReader,
-    ImageKind,
-    is_code,
-    read_code,
-)
+from torchwheel.wheel.fatbinary import CodeImage, FatBinaryReader, ImageKind, is_code, read_code
 
 
 def read(data: bytes, offset: int = 0) -> list[CodeImage]:

@@ -14,12 +14,7 @@ import torchwheel
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.finalize import manifest_document
-from torchwheel.wheel.manifest import (
-    MANIFEST_NAME,
-    as_written,
-    manifest_bytes,
-    read_manifest,
-)
+from torchwheel.wheel.manifest import MANIFEST_NAME, as_written, manifest_bytes, read_manifest
 from wheel_samples import add_members, manifest_schema
 
 PLAN: dict[str, Any] = {

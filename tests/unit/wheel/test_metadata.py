@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel.metadata import (
-    missing_bounds,
-    parse_metadata_text,
-    with_bounds,
-    write_constraints,
-)
+from torchwheel.wheel.metadata import missing_bounds, parse_metadata_text, with_bounds, write_constraints
 
 METADATA = b"""Metadata-Version: 2.4
 Name: kernels

@@ -47,10 +47,15 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "ausgabe ü"
+    folder.mkdir()
+    return folder
+
+
+def test_everything_at_once(wheel: Path, out: Path) -> None:
     before = compressed(wheel)
-    out = tmp_path / "ausgabe ü"
-    out.mkdir()
     made = relabel_wheel(wheel, out, WHOLE, environment={})
 
     assert made == out / f"my_kernels-{VERSION}-7-cp310-abi3-linux_x86_64.whl"
@@ -87,10 +92,8 @@ def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
     assert contents.tags == contents.wheel_tags == ("cp310-abi3-linux_x86_64",)
 
 
-def test_nothing_to_change(wheel: Path, tmp_path: Path) -> None:
+def test_nothing_to_change(wheel: Path, out: Path) -> None:
     before = compressed(wheel)
-    out = tmp_path / "out"
-    out.mkdir()
     made = relabel_wheel(wheel, out, Relabelling(), environment={})
     assert made.name == wheel.name
     record = "my_kernels-1.2.dist-info/RECORD"
@@ -99,17 +102,13 @@ def test_nothing_to_change(wheel: Path, tmp_path: Path) -> None:
     }
 
 
-def test_compressed_tags_are_expanded(wheel: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
+def test_compressed_tags_are_expanded(wheel: Path, out: Path) -> None:
     made = relabel_wheel(wheel, out, Relabelling(tag="py2.py3-none-any"), environment={})
     assert made.name == "my_kernels-1.2-7-py2.py3-none-any.whl"
     assert inspect_wheel(made).wheel_tags == ("py2-none-any", "py3-none-any")
 
 
-def test_a_contradiction_leaves_nothing_behind(wheel: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
+def test_a_contradiction_leaves_nothing_behind(wheel: Path, out: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         relabel_wheel(wheel, out, Relabelling(VERSION, ("torch<2.4",)), environment={})
     assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
@@ -118,9 +117,7 @@ def test_a_contradiction_leaves_nothing_behind(wheel: Path, tmp_path: Path) -> N
     assert list(out.iterdir()) == []
 
 
-def test_folders_of_two_versions(wheel: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
+def test_folders_of_two_versions(wheel: Path, out: Path, tmp_path: Path) -> None:
     mixed = tmp_path / "mixed" / wheel.name
     mixed.parent.mkdir()
     with WheelFile(wheel) as old, WheelFile(mixed, "w") as new:
@@ -136,7 +133,7 @@ def test_folders_of_two_versions(wheel: Path, tmp_path: Path) -> None:
     assert list(out.iterdir()) == []
 
 
-def test_prepared_metadata_is_the_wheels(wheel: Path, tmp_path: Path) -> None:
+def test_prepared_metadata_is_the_wheels(wheel: Path, out: Path, tmp_path: Path) -> None:
     prepared = tmp_path / "prepared"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(
@@ -146,8 +143,6 @@ def test_prepared_metadata_is_the_wheels(wheel: Path, tmp_path: Path) -> None:
     name = relabel_metadata(prepared / "my_kernels-1.2.dist-info", WHOLE)
     assert name == f"my_kernels-{VERSION}.dist-info"
     assert [path.name for path in prepared.iterdir()] == [name]
-    out = tmp_path / "out"
-    out.mkdir()
     with zipfile.ZipFile(relabel_wheel(wheel, out, WHOLE, environment={})) as archive:
         for file in ("METADATA", "WHEEL"):
             assert (prepared / name / file).read_bytes() == archive.read(f"{name}/{file}")

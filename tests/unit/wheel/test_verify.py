@@ -15,12 +15,7 @@ from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.inspection import inspect, judge_suitability
-from torchwheel.wheel.proof import (
-    Expectation,
-    check_labels,
-    is_documented_extra,
-    verify_wheel,
-)
+from torchwheel.wheel.proof import Expectation, check_labels, is_documented_extra, verify_wheel
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"
