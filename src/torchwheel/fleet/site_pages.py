@@ -41,15 +41,15 @@ class PageFile:
 
     def link(self, page: str) -> str:
         """The element of an HTML page. Sources: PEP 503, PEP 592, and PEP 658 with its name of before PEP 714."""
-        attributes = {"href": f"{self._address(page)}#sha256={self.sha256}"}
-        if self.requires_python:
-            attributes["data-requires-python"] = self.requires_python
-        if self.metadata_sha256:
-            for name in ("data-core-metadata", "data-dist-info-metadata"):
-                attributes[name] = f"sha256={self.metadata_sha256}"
-        if self.yanked:
-            attributes["data-yanked"] = self.yanked
-        text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+        metadata = self.metadata_sha256 and f"sha256={self.metadata_sha256}"
+        attributes = {
+            "href": f"{self._address(page)}#sha256={self.sha256}",
+            "data-requires-python": self.requires_python,
+            "data-core-metadata": metadata,
+            "data-dist-info-metadata": metadata,
+            "data-yanked": self.yanked,
+        }
+        text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items() if value)
         return f"<a {text}>{escape(self.name)}</a><br>"
 
     @property
@@ -60,19 +60,18 @@ class PageFile:
         return quote(posixpath.relpath(self.path, page))
 
     def document(self, page: str) -> dict[str, object]:
-        document: dict[str, object] = {
+        optional = {
+            "requires-python": self.requires_python,
+            "core-metadata": self.metadata_sha256 and {"sha256": self.metadata_sha256},
+            "yanked": self.yanked,
+        }
+        return {
             "filename": self.name,
             "url": self._address(page),
             "size": self.size,
             "hashes": {"sha256": self.sha256},
+            **{key: value for key, value in optional.items() if value},
         }
-        if self.requires_python:
-            document["requires-python"] = self.requires_python
-        if self.metadata_sha256:
-            document["core-metadata"] = {"sha256": self.metadata_sha256}
-        if self.yanked:
-            document["yanked"] = self.yanked
-        return document
 
 
 def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:

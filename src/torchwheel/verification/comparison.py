@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,14 +131,19 @@ def compare(before: Path, after: Path) -> Comparison:
     with ThreadPoolExecutor(max_workers=2) as pool:
         one, other = pool.map(_read_side, (before, after))
     libraries = tuple(sorted(_library_changes(one, other), key=lambda change: (-change.growth, change.path)))
+    before_plan, after_plan = one.contents.plan, other.contents.plan
+    settings, options = (
+        _find_changes(read(before_plan), read(after_plan)) if before_plan and after_plan else ()
+        for read in (_list_settings, _list_options)
+    )
     every, both = one.files.keys() | other.files.keys(), one.files.keys() & other.files.keys()
     paths = sorted(every - _NOT_CONTENT - {change.path for change in libraries})
     return Comparison(
         before=one,
         after=other,
         names=_find_changes(_compared_names(one), _compared_names(other)),
-        settings=_if_known(one, other, _list_settings),
-        options=_if_known(one, other, _list_options),
+        settings=settings,
+        options=options,
         compilers=_find_changes(_list_compilers(one), _list_compilers(other)),
         requirements=_find_changes(_list_requirements(one), _list_requirements(other)),
         needed=tuple(_needed_changes(one, other, libraries)),
@@ -226,13 +231,6 @@ def _list_requirements(side: Side) -> dict[str, str]:
         marker = f"; {requirement.marker}" if requirement.marker else ""
         found[f"{requirement.name}{marker}"] = str(requirement.specifier) or "any"
     return found
-
-
-def _if_known(
-    one: Side, other: Side, read: Callable[[Mapping[str, Any]], dict[str, str]]
-) -> tuple[Change, ...]:
-    before, after = one.contents.plan, other.contents.plan
-    return _find_changes(read(before), read(after)) if before and after else ()
 
 
 def _find_changes(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> tuple[Change, ...]:

@@ -91,6 +91,9 @@ class WheelArchive:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 
+    def start(self, name: str, size: int) -> bytes:
+        return next(iter(self.chunks(name)), b"")[:size]
+
     def _open(self, name: str) -> IO[bytes]:
         if isinstance(self.source, Path):
             return (self.source / name).open("rb")

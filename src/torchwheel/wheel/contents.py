@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -27,7 +28,7 @@ from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 # Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000.
-SOURCE_SUFFIXES = frozenset((
+_SOURCE_SUFFIXES = frozenset((
     ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".json", ".md", ".py", ".pyi", ".txt", ".yaml",
 ))  # fmt: skip
 _TORCH = "torch/__init__.py"
@@ -136,9 +137,10 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
     else:
         name, version = canonicalize_name(metadata.single("Name") or ""), metadata.single("Version") or ""
         tags = tuple(sorted(wheel.values("Tag")))
-    libraries = [member for member in archive.members if is_library_name(member) or _is_code(archive, member)]
     allowance, read = Allowance(), []
-    for library in sorted(libraries):
+    for library in sorted(
+        name for name in archive.members if may_hold_code(name, partial(archive.start, name))
+    ):
         with archive.unpacked(library) as stream:
             read.append(read_library(library, stream, f"{path}: {library}", allowance))
     return WheelContents(
@@ -158,14 +160,11 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
     )
 
 
-def is_library_name(path: str) -> bool:
-    return _LIBRARY.search(path) is not None
-
-
-def _is_code(archive: WheelArchive, member: str) -> bool:
-    if member.endswith("/") or PurePosixPath(member).suffix.lower() in SOURCE_SUFFIXES:
-        return False
-    return is_code(next(iter(archive.chunks(member)), b"")[:START_BYTES])
+def may_hold_code(name: str, read: Callable[[int], bytes]) -> bool:
+    """Whether a file may hold device code, by its name, or else by its beginning."""
+    if _LIBRARY.search(name):
+        return True
+    return PurePosixPath(name).suffix.lower() not in _SOURCE_SUFFIXES and is_code(read(START_BYTES))
 
 
 def _torch_version(archive: WheelArchive) -> TorchVersion | None:

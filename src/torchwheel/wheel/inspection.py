@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from torchwheel.hardware.arch import CodeTarget, HowItRuns, Verdict, capabilities_in, judge_code
@@ -25,22 +25,19 @@ from torchwheel.wheel.archive import find_altered, open_wheel
 from torchwheel.wheel.bounded_file import open_stream
 from torchwheel.wheel.contents import (
     AMD_CODE,
-    SOURCE_SUFFIXES,
     Library,
     TorchVersion,
     WheelContents,
     inspect_archive,
-    is_library_name,
+    may_hold_code,
     parse_torch_version,
     read_library,
     runnable_architectures,
 )
 from torchwheel.wheel.fatbinary import (
-    START_BYTES,
     CodeImage,
     ImageKind,
     compiled_files,
-    is_code,
     prevalent_images,
 )
 from torchwheel.wheel.objfile import read_sections
@@ -347,8 +344,10 @@ def _inspect_package(folder: Path) -> Inspected:
 def _libraries_in(folder: Path) -> Iterator[Library]:
     for path in sorted(folder.rglob("*")):
         # A library would also count once for every link to it.
-        if path.is_symlink() or not is_file(path) or path.suffix.lower() in SOURCE_SUFFIXES:
-            continue
-        with open_stream(path, "") as (stream, origin):
-            if is_library_name(path.name) or is_code(stream.read(START_BYTES)):
-                yield read_library(path.relative_to(folder).as_posix(), stream, origin)
+        if not path.is_symlink() and is_file(path) and may_hold_code(path.name, partial(_read_start, path)):
+            yield read_library(path.relative_to(folder).as_posix(), path)
+
+
+def _read_start(path: Path, size: int) -> bytes:
+    with open_stream(path, "") as (stream, _):
+        return stream.read(size)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.this import without_folder
-from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.errors import refusal
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 
@@ -72,19 +72,15 @@ def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _malformed_error(f"it is not JSON: {error}", origin) from None
+        raise refusal("malformed-manifest", origin=origin, detail=f"it is not JSON: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
-        raise _malformed_error("it states no schema", origin)
+        raise refusal("malformed-manifest", origin=origin, detail="it states no schema")
     if document["schema"] != SCHEMA_VERSION:
         values = {"found": document["schema"], "known": SCHEMA_VERSION}
         raise refusal("unknown-manifest-schema", origin=origin, **values)
     if (part := find_misfit(document, _SHAPE)) is not None:
-        raise _malformed_error(f"{part} is missing, or of another type", origin)
+        raise refusal("malformed-manifest", origin=origin, detail=f"{part} is missing, or of another type")
     return document
-
-
-def _malformed_error(detail: str, origin: str) -> TorchwheelError:
-    return refusal("malformed-manifest", origin=origin, detail=detail)
 
 
 def find_misfit(value: object, shape: Any, where: str = "") -> str | None:
