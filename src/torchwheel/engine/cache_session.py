@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Thread
@@ -58,20 +58,19 @@ class CacheUse:
     def __sub__(self, earlier: CacheUse) -> CacheUse:
         return CacheUse(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
-    def describe(self, cache: str) -> Iterator[str]:
-        compiled = self.hits + self.misses
-        if not compiled:
-            yield f"{cache}: nothing was compiled"
-        else:
+    def print_as(self, cache: str) -> None:
+        if compiled := self.hits + self.misses:
             share = 100 * self.hits // compiled
-            yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
+            say(f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)")
+        else:
+            say(f"{cache}: nothing was compiled")
         if self.elsewhere:
-            yield f"{count_noun(self.elsewhere, 'compilation')} made by {cache} on other machines"
+            say(f"{count_noun(self.elsewhere, 'compilation')} made by {cache} on other machines")
         if self.refused:
-            yield f"{count_noun(self.refused, 'remote compile')} failed in {cache}; compiled here instead"
+            say(f"{count_noun(self.refused, 'remote compile')} failed in {cache}; compiled here instead")
         if self.failures:
             missed = count_noun(self.failures, "time")
-            yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
+            say(f"{cache}'s storage failed {missed}; what it lacked was compiled here")
 
 
 @dataclass(frozen=True)
@@ -82,18 +81,13 @@ class CompilerCache:
     defaults: Mapping[str, str]
     folder: Path
 
-    @contextmanager
-    def running(self, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    def running(self, environment: Mapping[str, str]) -> AbstractContextManager[dict[str, str]]:
         """Yield the whole environment for compilers; prints the cache's statistics afterwards."""
         write_compiler_launcher(self.folder, self.name)
         if self.name == "ccache":
-            with _use_ccache(environment, self.defaults, self.folder) as whole:
-                yield whole
-        elif self.name == "sccache":
-            with _use_sccache({**self.defaults, **environment}, self.folder) as whole:
-                yield whole
-        else:
-            yield {**self.defaults, **environment}
+            return _use_ccache(environment, self.defaults, self.folder)
+        whole = {**self.defaults, **environment}
+        return _use_sccache(whole, self.folder) if self.name == "sccache" else nullcontext(whole)
 
 
 def write_compiler_launcher(folder: Path, cache: str | None) -> None:
@@ -125,7 +119,7 @@ def _use_ccache(
         say(f"ccache is switched off, by {decided}: no hits, nothing stored")
     # A log that the user chose may have the results of other builds, too.
     elif "CCACHE_STATSLOG" not in environment:
-        _say_use("ccache", ccache_use(log))
+        ccache_use(log).print_as("ccache")
 
 
 def ccache_use(log: Path) -> CacheUse:
@@ -141,33 +135,30 @@ def _use_sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[
     if any(environment.get(name) for name in _OWN_SERVER):
         before = _sccache_use(environment)
         yield dict(environment)
-        _say_use("sccache", _sccache_use(environment) - before)
+        (_sccache_use(environment) - before).print_as("sccache")
         return
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
-            whole = stack.enter_context(
-                _run_server({**environment, "SCCACHE_SERVER_PORT": _free_port()}, folder)
-            )
+            whole = stack.enter_context(_run_server(environment, folder))
         except _NoServer as failure:
-            local = {
-                name: value
-                for name, value in environment.items()
-                if not name.startswith("SCCACHE_") or name in _LOCAL
-            }
             say(f"sccache's server does not start: {failure}")
             say("this build goes on with sccache's cache on this machine alone")
-            # An empty file, because the user's own configuration may name the storage that fails.
-            (folder / "sccache.toml").write_text("", encoding="utf-8")
-            local |= {"SCCACHE_CONF": str(folder / "sccache.toml"), "SCCACHE_SERVER_PORT": _free_port()}
             try:
-                whole = stack.enter_context(_run_server(local, folder))
+                whole = stack.enter_context(_run_server(_without_remote(environment, folder), folder))
             except _NoServer as second:
-                raise refusal(
-                    "compiler-cache-unusable", origin=folder / _SERVER_LOG, reason=second
-                ) from second
+                log = folder / _SERVER_LOG
+                raise refusal("compiler-cache-unusable", origin=log, reason=second) from second
         yield whole
-        _say_use("sccache", _sccache_use(whole))
+        _sccache_use(whole).print_as("sccache")
+
+
+def _without_remote(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    kept = (name for name in environment if not name.startswith("SCCACHE_") or name in _LOCAL)
+    # An empty file, because the user's own configuration may name the storage that fails.
+    configuration = folder / "sccache.toml"
+    configuration.write_text("", encoding="utf-8")
+    return {**{name: environment[name] for name in kept}, "SCCACHE_CONF": str(configuration)}
 
 
 class _NoServer(Exception):
@@ -175,16 +166,17 @@ class _NoServer(Exception):
 
 
 @contextmanager
-def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str]]:
-    """Run a server that ends with the block, or with this process."""
-    log = folder / _SERVER_LOG
+def _run_server(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """Run a server that ends with the block, or with this process; yields the environment that names it."""
+    log, port = folder / _SERVER_LOG, _free_port()
+    whole = {**environment, "SCCACHE_SERVER_PORT": str(port)}
     # A daemon would leave the session that ends with this process. By default the server also ends after 600 s
     # without a request.
     foreground = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "0"}
     try:
         with (
             suppress(subprocess.TimeoutExpired),
-            start_process(["sccache"], folder, {**environment, **foreground}) as process,
+            start_process(["sccache"], folder, {**whole, **foreground}) as process,
         ):
 
             def keep() -> None:
@@ -198,16 +190,16 @@ def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str,
             reader = Thread(target=keep, daemon=True)
             reader.start()
             deadline = time.monotonic() + _SECONDS_TO_START
-            while not _is_listening(environment["SCCACHE_SERVER_PORT"]):
+            while not _is_listening(port):
                 if process.poll() is not None or time.monotonic() > deadline:
                     reader.join(1)
                     said = _ERROR.search(log.read_text(encoding="utf-8", errors="replace"))
                     raise _NoServer(said["error"] if said else "it does not answer")
                 time.sleep(0.02)
-            yield environment
+            yield whole
             # It may still be writing its results.
             with suppress(NoAnswer):
-                ask_program(["sccache", "--stop-server"], environment, _SECONDS_TO_ANSWER)
+                ask_program(["sccache", "--stop-server"], whole, _SECONDS_TO_ANSWER)
             process.wait(_SECONDS_TO_ANSWER)
     except NotStarted as error:
         raise _NoServer(str(error)) from error
@@ -225,17 +217,12 @@ def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
         return CacheUse()
 
 
-def _free_port() -> str:
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+        return int(probe.getsockname()[1])
 
 
-def _is_listening(port: str) -> bool:
+def _is_listening(port: int) -> bool:
     with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", int(port))) == 0
-
-
-def _say_use(cache: str, use: CacheUse) -> None:
-    for line in use.describe(cache):
-        say(line)
+        return client.connect_ex(("127.0.0.1", port)) == 0

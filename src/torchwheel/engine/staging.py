@@ -235,10 +235,9 @@ def _folders_above(relative: str) -> list[str]:
 
 def _place_mark(target: str) -> list[int]:
     try:
-        status = os.lstat(target)
+        return _state_mark(os.lstat(target))
     except FileNotFoundError:
         return []
-    return _state_mark(status)
 
 
 def _state_mark(status: os.stat_result) -> list[int]:
