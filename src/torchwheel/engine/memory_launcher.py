@@ -94,10 +94,8 @@ class Turn:
                 self._held[number] = token
         if len(self._held) < self.wanted:
             return False
-        return (
-            free_mib(self._groups) >= self.wanted * TOKEN_MIB + self._keep
-            or not self._start_times_of_others()
-        )
+        has_room = free_mib(self._groups) >= self.wanted * TOKEN_MIB + self._keep
+        return has_room or not self._start_times_of_others()
 
     def give_back(self) -> None:
         for token in self._held.values():
@@ -109,8 +107,7 @@ class Turn:
         """Stop the command if memory is short and it started last of several; returns whether it was stopped."""
         if not self._held or free_mib(self._groups) >= self._keep:
             return False
-        ending = self._try_lock("ending")
-        if ending is None:
+        if (ending := self._try_lock("ending")) is None:
             return False  # another command is being stopped
         try:
             others = self._start_times_of_others()
@@ -125,8 +122,7 @@ class Turn:
     def _start_times_of_others(self) -> list[bytes]:
         began = []
         for number in set(range(self._total)) - set(self._held):
-            token = self._try_lock(str(number))
-            if token is None:
+            if (token := self._try_lock(str(number))) is None:
                 began.append((self._folder / str(number)).read_bytes())
             else:
                 os.close(token)

@@ -72,11 +72,8 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
         for name, entry in entries_below(source / folder)
         if not entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_ctime_ns < began
     }
-    known = {
-        name
-        for name in _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED))
-        if is_file(source / name)
-    }
+    ever = _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED))
+    known = {name for name in ever if is_file(source / name)}
     left = (older | known) - installed
     # Ninja's outputs and git's files take long to list, so they are listed only if something is left.
     if not left:
@@ -89,8 +86,7 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
     source = plan.folders.source
     if plan.folders.staged or not packs_the_tree(plan) or not is_checkout(source):
         return ()
-    ever = plan.folders.build / _EVER_INSTALLED
-    began = ever.stat().st_ctime_ns
+    began = (plan.folders.build / _EVER_INSTALLED).stat().st_ctime_ns
     with open_wheel(wheel) as archive:
         ignored = archive.members.keys() - set(source_files(source).files)
     made = _paths_inside(plan, (*_ninja_outputs(plan), *_ever_installed(plan)))
@@ -117,9 +113,7 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
     """Remove what builds installed into a setup.py tree, unless ``sources`` are unchanged; it would be packed."""
-    if not packs_the_tree(plan):
-        return
-    if plan.folders.staged and has_packed(plan):
+    if not packs_the_tree(plan) or (plan.folders.staged and has_packed(plan)):
         return
     for name in _paths_inside(plan, _ever_installed(plan)) - set(sources):
         (plan.folders.source / name).unlink(missing_ok=True)

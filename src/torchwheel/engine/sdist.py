@@ -6,7 +6,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -59,9 +59,8 @@ _STATIC = {
     "classifiers": "Classifier",
 }
 _PKG_INFO = "PKG-INFO"
-_COMPRESSION_LEVEL = (
-    1  # for over a gigabyte of a PyTorch tree; level 6 takes three times as long to save a tenth
-)
+# For over a gigabyte of a PyTorch tree; level 6 takes three times as long to save a tenth.
+_COMPRESSION_LEVEL = 1
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
@@ -93,12 +92,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     return final.name
 
 
-Member = tuple[str, "bytes | Path"]
-
-
 def _sdist_members(
     project: Path, tree: Tree, settings: Settings, record: SdistRecord, identity: str
-) -> Iterator[Member]:
+) -> Iterator[tuple[str, bytes | Path]]:
     yield _PKG_INFO, _pkg_info(tree, record.version)
     yield SDIST_FILE, record.to_json()
     prefix = ""
@@ -176,10 +172,7 @@ class _Archive:
             self.tar.addfile(info, io.BytesIO(content))
             return
         info = self.tar.gettarinfo(str(content), member)
-        if not info.isreg():
-            self.copy_member(info, None)
-            return
-        with content.open("rb") as stream:
+        with content.open("rb") if info.isreg() else nullcontext() as stream:
             self.copy_member(info, stream)
 
     def copy_member(self, info: tarfile.TarInfo, stream: IO[bytes] | None) -> None:

@@ -42,6 +42,15 @@ from torchwheel.wheel.finalize import finalize, replaced_build
 from torchwheel.wheel.manifest import as_written, read_manifest
 from torchwheel.wheel.proof import Expectation, verify_wheel
 
+_PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
+"""The beginning of a path, or of a folder's replacement in a manifest."""
+
+_COMPILER = re.compile(
+    r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER"
+)
+
+_DIRTY = "this tree has changes that are not committed"
+
 
 def finalize_wheel(
     plan: Plan,
@@ -55,15 +64,13 @@ def finalize_wheel(
     editable: bool,
 ) -> Path:
     expected = expected_wheel(plan, prepared, editable=editable)
-    packed = () if editable else tuple(check_packed(plan, built))
     provenance = describe_provenance(plan, new, findings)
     return finalize(
         built,
         wheel_directory,
         verify=lambda contents: (
             *verify_wheel(contents, expected),
-            *packed,
-            *(() if editable else prove_contents(contents, provenance)),
+            *(() if editable else (*check_packed(plan, built), *prove_contents(contents, provenance))),
         ),
         skip_check=plan.settings.skip_check,
         provenance=provenance,
@@ -100,14 +107,12 @@ def describe_provenance(
     It may have paths of this machine, from settings, options or findings, such as ``cuda-path``; finalizing replaces
     the home folder by ``~``, and in a reproducible wheel those of :func:`named_folders` by their names.
     """
-    effective = of_tree(plan).read_values()
-    options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
+    effective, unpublished = of_tree(plan).read_values(), unpublished_options(plan.settings, plan.tree)
+    requested = {d.name: d.value for d in plan.defines if not (plan.reproducible and is_launcher(d.name))}
+    taken = {name: effective[name] for name in requested if name in effective}
     return {
         **decisions_document(
-            plan.settings,
-            findings,
-            reproducible=plan.reproducible,
-            unpublished=unpublished_options(plan.settings, plan.tree),
+            plan.settings, findings, reproducible=plan.reproducible, unpublished=unpublished
         ),
         "toolchain": _read_toolchain(plan, effective),
         "source": {
@@ -120,10 +125,8 @@ def describe_provenance(
         # It depends on the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),
         "options": {
-            "requested": recorded_options(plan, {d.name: d.value for d in options}),
-            "effective": recorded_options(
-                plan, {d.name: effective[d.name] for d in options if d.name in effective}
-            ),
+            "requested": recorded_options(plan, requested),
+            "effective": recorded_options(plan, taken),
             "switched_off": switched_off(plan, effective),
         },
     }
@@ -166,24 +169,19 @@ def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
 
 
 def _read_toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
-    version = ".".join(
-        effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH")
-    )
-    chain = {
+    parts = (effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+    return {
         "python": plan.host.python.version,
-        "cmake": version,
+        "cmake": ".".join(parts),
         "generator": effective.get("CMAKE_GENERATOR", ""),
         "tree_backend": plan.tree.backend,
         **_read_compilers(plan),
+        **({"cuda": plan.toolkit.full_version} if plan.toolkit else {}),
     }
-    if plan.toolkit is not None:
-        chain["cuda"] = plan.toolkit.full_version
-    return chain
 
 
 def _read_compilers(plan: Plan) -> dict[str, str]:
     """CMake's identification of each compiler, from the files beside its cache: so in every CMake since 2.8.10."""
-
     found = {}
     for language in ("C", "CXX", "CUDA"):
         for file in sorted((plan.folders.build / "CMakeFiles").glob(f"*/CMake{language}Compiler.cmake")):
@@ -192,16 +190,6 @@ def _read_compilers(plan: Plan) -> dict[str, str]:
             if "ID" in values:
                 found[f"{language.lower()}_compiler"] = f"{values['ID']} {values.get('VERSION', '')}".strip()
     return found
-
-
-_PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
-"""The beginning of a path, or of a folder's replacement in a manifest."""
-
-_COMPILER = re.compile(
-    r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER"
-)
-
-_DIRTY = "this tree has changes that are not committed"
 
 
 def describe_difference(plan: Plan, wheel: Path) -> str:
@@ -213,11 +201,7 @@ def describe_difference(plan: Plan, wheel: Path) -> str:
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
     made = manifest["plan"]
-    return (
-        _made_otherwise(plan, made)
-        or _made_of_more(plan, made)
-        or _more_than_commit(plan, new_files(plan.tree))
-    )
+    return _made_otherwise(plan, made) or _made_of_more(plan, made) or _more_than_commit(plan)
 
 
 def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
@@ -229,7 +213,7 @@ def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
     return ""
 
 
-def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
+def _more_than_commit(plan: Plan) -> str:
     """Describe why the plan's tree may differ from its commit; empty if git confirms that it does not."""
     if not is_checkout(plan.tree.root):
         return "without git nothing says that this tree is as it was in the commit"
@@ -239,25 +223,22 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
     named = [word for word in words if Path(word).is_absolute() and os.path.isfile(word)]  # noqa: PTH113
     if named:
         return f"manifests do not record {join_items(named)}, which CMake's arguments name"
+    new = new_files(plan.tree)
     return f"this tree has files that are not in the commit: {join_items(new)}" if new else ""
 
 
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Describe how the plan in a wheel's manifest differs from this plan; empty if it does not."""
     if not is_of_plan(made, plan):
-        unknown = [key for key, value in _relevant_choices(made).items() if value in (NOT_RECORDED, MASK)]
-        return (
-            f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
-            if unknown
-            else "it was built with other options"
-        )
+        if unknown := [
+            key for key, value in _relevant_choices(made).items() if value in (NOT_RECORDED, MASK)
+        ]:
+            return f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
+        return "it was built with other options"
     commit = made.get("source", {}).get("commit")
     if plan.tree.commit is None or commit != plan.tree.commit:
-        return (
-            "it was built from another commit"
-            if commit and plan.tree.commit
-            else "no commit says that the source is the same"
-        )
+        known = commit and plan.tree.commit
+        return "it was built from another commit" if known else "no commit says that the source is the same"
     if plan.tree.dirty:
         return _DIRTY
     if made["source"].get("dirty"):
@@ -303,19 +284,11 @@ def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
 
 def _requested_part(plan: Plan) -> dict[str, Any]:
     """The plan's request in the form of a manifest, with folders replaced like there."""
-    options = mask_document(
-        {"requested": recorded_options(plan, {define.name: define.value for define in plan.defines})}
-    )
+    unpublished = unpublished_options(plan.settings, plan.tree)
+    requested = recorded_options(plan, {define.name: define.value for define in plan.defines})
+    options = {"options": mask_document({"requested": requested})}
     folders = {**home_names(os.environ), **(named_folders(plan) if plan.reproducible else {})}
-    return as_written(
-        {
-            **decisions_document(
-                plan.settings, (), unpublished=unpublished_options(plan.settings, plan.tree)
-            ),
-            "options": options,
-        },
-        folders,
-    )
+    return as_written({**decisions_document(plan.settings, (), unpublished=unpublished), **options}, folders)
 
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:

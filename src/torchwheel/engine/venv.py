@@ -184,10 +184,9 @@ def _find_damage(folder: Path, base: Path, now: int) -> str:
 def lost_environment(folder: Path, log: Path) -> Problem | None:
     """Report that a managed environment was damaged or deleted while it was in use; None if it is intact."""
     # No file is later than this time, so nothing is touched in an environment that is in use.
-    damage = _find_damage(folder, folder, sys.maxsize)
-    if not damage:
-        return None
-    return Problem.of("environment-lost", origin=folder, damage=damage, log=log)
+    if damage := _find_damage(folder, folder, sys.maxsize):
+        return Problem.of("environment-lost", origin=folder, damage=damage, log=log)
+    return None
 
 
 def _create_environment(folder: Path, installing: Installing, log: Path, *options: str) -> None:
@@ -206,12 +205,8 @@ def _install_packages(
     say(f"installing {join_items(requires)} with {installer}")
     if wants_hashes(installing.environment):
         say("build requirements have no hashes, so require-hashes is not applied; see docs/hashes.md")
-    refused = Problem.of(
-        "build-requirements-missing",
-        installer=installer,
-        requirements=", ".join(requires),
-        program=installer.name,
-    )
+    named = {"installer": installer, "requirements": ", ".join(requires), "program": installer.name}
+    refused = Problem.of("build-requirements-missing", **named)
     started = installer.install_command(requires, interpreter_in(base), prefix, installing.environment)
     with started as (command, variables):
         _run_installer(command, variables, prefix or base, log, refused)

@@ -120,7 +120,7 @@ def _refuse_to_replace_own(wheel: Path) -> None:
 
 
 def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
-    """Copy a wheel of a plan into a folder, verified before it gets its name; returns why it was not copied, or ""."""
+    """Copy a wheel of a plan into a folder, verified before it gets its name; returns why it was not, if so."""
     target = folder / wheel.name
     try:
         # Verify the copy, because the original may be replaced meanwhile, and a network may truncate it.
