@@ -12,10 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from unit.engine.test_packing import plan
-
-__all__ = ["plan"]
-
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake on PATH")
 def test_cmake_itself_takes_half_a_library_for_installed(tmp_path: Path) -> None:

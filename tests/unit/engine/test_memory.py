@@ -52,21 +52,18 @@ def machine(request: pytest.FixtureRequest, log: Path, monkeypatch: pytest.Monke
     yield made
 
 
-@pytest.mark.parametrize("machine", [(2, KILLED)], indirect=True)
-def test_jobs_are_halved_until_they_fit(machine: Machine) -> None:
-    assert with_fewer_jobs(machine.build, 9) == "torch.whl"
-    assert machine.tried == [9, 4, 2]
-
-
-@pytest.mark.parametrize("machine", [(1, TOLD, False)], indirect=True)
-def test_what_the_compiler_says_needs_no_count_of_the_kernel(machine: Machine) -> None:
-    assert with_fewer_jobs(machine.build, 2) == "torch.whl"
-    assert machine.tried == [2, 1]
-
-
-@pytest.mark.parametrize("machine", [(1, "", True)], indirect=True)
-def test_a_process_of_which_nothing_is_said_was_killed_if_the_kernel_counted_an_end(machine: Machine) -> None:
-    assert with_fewer_jobs(machine.build, 2) == "torch.whl"
+@pytest.mark.parametrize(
+    ("machine", "tried"),
+    [
+        ((2, KILLED), [9, 4, 2]),
+        # What the compiler says needs no count of the kernel's; a process of which nothing is said does.
+        ((1, TOLD, False), [2, 1]),
+        ((1, ""), [2, 1]),
+    ],
+    indirect=["machine"],
+)
+def test_jobs_are_halved_until_they_fit(machine: Machine, tried: list[int]) -> None:
+    assert (with_fewer_jobs(machine.build, tried[0]), machine.tried) == ("torch.whl", tried)
 
 
 @pytest.mark.parametrize("machine", [(1, KILLED, False), (1, WRONG, True), (1, "", False)], indirect=True)

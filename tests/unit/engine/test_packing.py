@@ -27,7 +27,7 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.source_tree import Generation
 from tree.small_trees import commit_all
 
-INFO = "torch-2.14.1+cpu.dist-info"
+METADATA = {f"torch-2.14.1+cpu.dist-info/{name}": b"" for name in ("METADATA", "WHEEL", "RECORD")}
 INSTALLED = {
     "torch/lib/libtorch.so": b"library" * 1000,
     "torch/lib/libc10.so.1.2": b"c10",
@@ -45,17 +45,28 @@ PACKED = {
     **{name: INSTALLED[name] for name in ("torch/lib/libtorch.so", "torch/lib/libc10.so.1.2")},
     **{name: SOURCES[name] for name in ("torch/__init__.py", "torch/nn/__init__.py", "torch/nn/modules.py")},
     "torch/_C.so": b"setuptools made it",
-    f"{INFO}/METADATA": b"",
-    f"{INFO}/WHEEL": b"",
-    f"{INFO}/RECORD": b"",
+    **METADATA,
 }
+
+
+def planned(tmp_path: Path, *, in_place: bool = False) -> Plan:
+    config = {"target": "cpu", "package-version": "2.14.1"}
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    return make_plan(survey(BuildRequest(tmp_path / "tree", config, environment, in_place=in_place)))
+
+
+def wheel_of(folder: Path, packed: dict[str, bytes]) -> Path:
+    wheel = folder / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in packed.items():
+            archive.writestr(name, content)
+    return wheel
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    tree = make_tree("setup.py", tmp_path / "tree")
-    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment)))
+    make_tree("setup.py", tmp_path / "tree")
+    plan = planned(tmp_path)
     for name, content in (INSTALLED | SOURCES).items():
         file = plan.folders.source / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,8 +114,7 @@ def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None
 
 def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_path: Path) -> None:
     tree = make_tree("setup.py", tmp_path / "tree")
-    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment)))
+    plan, environment = planned(tmp_path), {"PATH": "/usr/bin"}
 
     def left(change: str) -> bool:
         library = plan.folders.source / "torch" / "lib" / "libtorch.so"
@@ -128,22 +138,12 @@ def test_what_was_packed_of_other_sources_is_not_packed_again(plan: Plan) -> Non
     assert not any((plan.folders.source / name).exists() for name in INSTALLED)
 
 
-def said(plan: Plan, folder: Path, packed: dict[str, bytes]) -> list[str]:
-    wheel = folder / "torch-2.14.1+cpu-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name, content in packed.items():
-            archive.writestr(name, content)
-    return [problem.what for problem in check_packed(plan, wheel)]
-
-
 def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> None:
     """In a tree that is built in place; what builds make there, git ignores too."""
     tree = make_tree("setup.py", tmp_path / "tree")
     (tree / ".gitignore").open("a", encoding="utf-8").write("local_*\nmade.*\n")
     commit_all(tree)
-    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    request = BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment, in_place=True)
-    plan = make_plan(survey(request))
+    plan = planned(tmp_path, in_place=True)
     (tree / "torch" / "local_settings.py").write_text("KEY = 1\n", encoding="utf-8")
     for name in ("torch/version.py", "torch/include/made.h", "torch/made.so.1"):
         (tree / name).parent.mkdir(exist_ok=True)
@@ -154,13 +154,10 @@ def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> 
     time.sleep(0.05)
     with packaging_variables(plan):
         (tree / "torch" / "made.py").write_text("setup.py writes it\n", encoding="utf-8")
-    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in (
-            *(path.relative_to(tree).as_posix() for path in (tree / "torch").rglob("*") if path.is_file()),
-            *(f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
-        ):
-            archive.write(tree / name, name) if name.startswith("torch/") else archive.writestr(name, "")
+    packed = {
+        path.relative_to(tree).as_posix(): path for path in (tree / "torch").rglob("*") if path.is_file()
+    }
+    wheel = wheel_of(tmp_path, METADATA | {name: path.read_bytes() for name, path in packed.items()})
     assert ignored_but_packed(plan, wheel) == ("torch/local_settings.py",)
     shutil.rmtree(tree / ".git")
     assert ignored_but_packed(plan, wheel) == ()
@@ -185,7 +182,7 @@ def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_
 def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp_path: Path) -> None:
     manifest = plan.folders.build / "install_manifest.txt"
     gone = "torch/include/gone.h"
-    assert said(plan, tmp_path, PACKED | {gone: b""}) == []
+    assert not list(check_packed(plan, wheel_of(tmp_path, PACKED | {gone: b""})))
     with manifest.open("a", encoding="utf-8") as lines:
         lines.write(f"\n{plan.folders.source / gone}")
     for _ in range(2):
@@ -193,12 +190,9 @@ def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp
         with packaging_variables(plan):
             installed = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
             manifest.write_text(installed, encoding="utf-8")
-        assert said(plan, tmp_path, PACKED) == []
-        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "a") as archive:
-            archive.writestr(gone, b"")
-        (problem,) = check_packed(plan, wheel)
-        assert problem == Problem.of("leftovers-packed", origin=wheel, files=gone)
+        assert not list(check_packed(plan, wheel_of(tmp_path, PACKED)))
+        wheel = wheel_of(tmp_path, PACKED | {gone: b""})
+        assert list(check_packed(plan, wheel)) == [Problem.of("leftovers-packed", origin=wheel, files=gone)]
 
 
 def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
@@ -223,12 +217,8 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
             manifest.write_text(
                 "\n".join(map(str, (kept, *(stage / name for name in INSTALLED)))), encoding="utf-8"
             )
-        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for name, content in PACKED.items():
-                archive.writestr(name, content)
-            for file in gone.parent.glob("*.h"):
-                archive.write(file, file.relative_to(stage).as_posix())
+        headers = {file.relative_to(stage).as_posix(): b"" for file in gone.parent.glob("*.h")}
+        wheel = wheel_of(tmp_path, PACKED | headers)
         found.append([*check_packed(plan, wheel)])
     left = Problem.of("leftovers-packed", origin=wheel, files="torch/include/gone.h")
     assert found == [[left], []]
@@ -240,13 +230,8 @@ def test_a_wheel_without_its_own_module(plan: Plan, tmp_path: Path, left_out: st
     names = ("_C.so", "lib/libtorch.so")
     installed = "\n".join(f"/tmp/tmpx1/wheel/platlib/torch/{name}" for name in names)
     (plan.folders.build / "install_manifest.txt").write_text(installed, encoding="utf-8")
-    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("__init__.py", *names):
-            if name != left_out:
-                archive.writestr(f"torch/{name}", b"")
-        for name in ("METADATA", "WHEEL", "RECORD"):
-            archive.writestr(f"{INFO}/{name}", b"")
+    packed = {f"torch/{name}": b"" for name in ("__init__.py", *names) if name != left_out}
+    wheel = wheel_of(tmp_path, METADATA | packed)
     tree = replace(plan.tree, generation=Generation.SCIKIT_BUILD_CORE)
     problems = list(check_packed(replace(plan, tree=tree), wheel))
     assert [(problem.id, problem.what.split()[3].rstrip(",")) for problem in problems] == [
