@@ -1,7 +1,4 @@
-"""Reproducible builds: the time in SOURCE_DATE_EPOCH, and nvcc's flags if it is set.
-
-If it is set, the result must depend neither on the date nor on the folder; docs/reproducible.md has the guarantees.
-"""
+"""Reproducible builds: SOURCE_DATE_EPOCH, and nvcc's flags if it is set; docs/reproducible.md has the guarantees."""
 
 from __future__ import annotations
 
@@ -34,31 +31,25 @@ def source_date(environment: Mapping[str, str]) -> datetime | None:
             raise ValueError
         return datetime.fromtimestamp(int(value), tz=timezone.utc)
     except (ValueError, OverflowError, OSError):
-        raise refusal(
-            "bad-source-date-epoch", origin=f"environment variable {VARIABLE}", value=value
-        ) from None
+        origin = f"environment variable {VARIABLE}"
+        raise refusal("bad-source-date-epoch", origin=origin, value=value) from None
 
 
 @dataclass(frozen=True)
 class NvccNaming:
-    """nvcc's options that make an object independent of process and folder.
-
-    Attributes:
-        temporary_files: the option for every source.
-        source: the option for one source, with ``{name}`` for the replacement of its path.
-    """
+    """nvcc's options that make an object independent of process and folder; ``{name}`` replaces a source's path."""
 
     temporary_files: str
     source: str
 
     def options_for(self, name: str) -> tuple[str, str]:
-        """Return the options for a source; ``name`` must be unique in a library."""
+        """The options for a source; ``name`` must be unique in a library."""
         return self.temporary_files, self.source.format(name=_UNSAFE.sub("_", name))
 
 
 @cache
 def nvcc_naming(release: str) -> NvccNaming | None:
-    """Return the options of a CUDA release's nvcc, ``"13.0"``; None if it is not known to have them."""
+    """The options of a CUDA release's nvcc, ``"13.0"``; None if it is not known to have them."""
     table = read_toml(Path(__file__).with_name("reproducible.toml"))["nvcc"]
     if parse_numbers(release) < parse_numbers(table["since"]):
         return None

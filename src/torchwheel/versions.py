@@ -69,7 +69,6 @@ class ReleaseRange:
     specifiers: SpecifierSet
 
     def contains(self, version: str) -> bool:
-        """Whether a version such as ``12.9`` or ``12.9.86`` is in the range."""
         return self.specifiers.contains(version, prereleases=True)
 
     def __str__(self) -> str:
@@ -87,10 +86,7 @@ def read_range(text: str) -> ReleaseRange | None:
 
 
 def wheel_spelling(name: str) -> str:
-    """A distribution's name in the file names of its wheel and sdist.
-
-    Source: https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
-    """
+    # https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
     return canonicalize_name(name).replace("-", "_")
 
 
@@ -124,11 +120,8 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
             if marker is not None:
                 marker.evaluate()
         except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
-            problems.append(
-                Problem.of(
-                    "malformed-requirement", origin=origin, text=text, reason=str(error).splitlines()[0]
-                )
-            )
+            reason = str(error).splitlines()[0]
+            problems.append(Problem.of("malformed-requirement", origin=origin, text=text, reason=reason))
     return problems
 
 
@@ -141,11 +134,7 @@ def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = No
 
 
 def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[str]:
-    """Return the requirements, including transitive ones, that no distribution in ``folders`` meets.
-
-    Raises:
-        InvalidRequirement: one of ``requires`` is invalid.
-    """
+    """The requirements, which must be valid, and transitive ones that no distribution in ``folders`` meets."""
     installed: dict[str, Distribution] = {}
     for distribution in distributions(path=list(folders)):
         if name := _read_headers(distribution)["Name"]:

@@ -51,7 +51,6 @@ class Decided:
 
     @property
     def shown(self) -> str:
-        """The value with secrets masked."""
         return mask_value(self.name, self.value)
 
 

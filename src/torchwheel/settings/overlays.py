@@ -286,11 +286,8 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
         listed = ", ".join(gpu.described for gpu in candidates)
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
     advice, words = read_gpus().refusal(name), name.split()
-    if (
-        not advice
-        and len(words) > 1
-        and all(overlays.has_name(canonical_name(one), "target") for one in words)
-    ):
+    are_targets = (overlays.has_name(canonical_name(word), "target") for word in words)
+    if not advice and len(words) > 1 and all(are_targets):
         advice = f'write "{",".join(words)}": commas separate targets'
     if not advice:
         with suppress(TorchwheelError):

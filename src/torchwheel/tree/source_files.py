@@ -44,8 +44,7 @@ def source_files(root: Path) -> Sources:
 
     Without git, and among untracked files, build outputs are recognised by name (``build_outputs.toml``).
     """
-    files, checkouts, untracked = list[str](), list[str](), list[str]()
-    pending = [""]
+    files, checkouts, untracked, pending = list[str](), list[str](), list[str](), [""]
     while pending:
         below = pending.pop()
         listed = _list_with_git(root / below)

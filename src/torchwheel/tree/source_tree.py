@@ -251,9 +251,7 @@ def submodule_states(root: Path) -> dict[str, SubmoduleState]:
     paths = [submodule.path for submodule in git.read_submodules(root)]
     facts = _recorded_facts(root)
     if facts is None:
-        return {
-            path: SubmoduleState(git.head_commit(root / path), git.head_tag(root / path)) for path in paths
-        }
+        return {one: SubmoduleState(git.head_commit(root / one), git.head_tag(root / one)) for one in paths}
     try:
         recorded = facts.get("submodules", {})
         states = {path: SubmoduleState(**recorded.get(path, {})) for path in paths}
@@ -304,14 +302,10 @@ def _problem_with(path: Path, origin: str) -> Problem | None:
             return Problem.of("source-empty", origin=origin, path=path, word=shell_word(str(path)))
         missing = _missing_marks(path)
     except OSError as error:
-        return Problem.of(
-            "source-unreadable", origin=origin, file=error.filename or path, reason=error.strerror
-        )
-    return (
-        Problem.of("not-pytorch", origin=origin, path=path, missing=", no ".join(missing))
-        if missing
-        else None
-    )
+        values = {"file": error.filename or path, "reason": error.strerror}
+        return Problem.of("source-unreadable", origin=origin, **values)
+    said = ", no ".join(missing)
+    return Problem.of("not-pytorch", origin=origin, path=path, missing=said) if missing else None
 
 
 def _missing_marks(path: Path) -> list[str]:
