@@ -260,72 +260,6 @@ def environment_text(value: str) -> str:
     return {"ON": "1", "OFF": "0"}.get(value, value)
 
 
-# Some kernels are compiled through a generated file that includes them by absolute path. The path would be in the
-# object (__FILE__), and a compiler cache would hit in the same folder only. Official wheels have /pytorch too. These
-# are not CMAKE_CXX_FLAGS, because torch.__config__ shows those. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
-_PATHS_AS_IN_OFFICIAL_WHEELS = (
-    "add_compile_options(",
-    '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}=/pytorch>"',
-    '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=/pytorch/build>")',
-)
-
-# A library's build ID depends on the linked run path to the build folder, which installing replaces.
-# https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
-_RUN_PATHS_FROM_ORIGIN = "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
-
-# With CCACHE_BASEDIR, ccache compiles with paths relative to the build folder, with links resolved.
-_RELATIVE_PATHS = (
-    'get_filename_component(torchwheel_build "${CMAKE_BINARY_DIR}" REALPATH)',
-    'get_filename_component(torchwheel_source "${CMAKE_SOURCE_DIR}" REALPATH)',
-    'file(RELATIVE_PATH torchwheel_source "${torchwheel_build}" "${torchwheel_source}")',
-    'string(REGEX REPLACE "/$" "" torchwheel_source "${torchwheel_source}")',
-    'add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${torchwheel_source}=/pytorch>")',
-)
-
-# CMake has no rule variable for a source's name, so each source gets its own option once all are known.
-_NAMED_CUDA_SOURCES = r"""
-add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:{temporary_files}>")
-foreach(torchwheel_map IN ITEMS
-  "${{CMAKE_SOURCE_DIR}}=/pytorch" "${{CMAKE_BINARY_DIR}}=/pytorch/build" "${{torchwheel_source}}=/pytorch")
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=\"-ffile-prefix-map=${{torchwheel_map}}\">")
-endforeach()
-function(torchwheel_name_cuda_sources folder)
-  get_property(targets DIRECTORY "${{folder}}" PROPERTY BUILDSYSTEM_TARGETS)
-  foreach(target IN LISTS targets)
-    get_target_property(sources "${{target}}" SOURCES)
-    foreach(source IN LISTS sources)
-      if(source MATCHES "\\.cu$" AND NOT source MATCHES "[$]<")
-        get_filename_component(path "${{source}}" ABSOLUTE BASE_DIR "${{folder}}")
-        string(REPLACE "${{CMAKE_BINARY_DIR}}/" "/pytorch/build/" name "${{path}}")
-        string(REPLACE "${{CMAKE_SOURCE_DIR}}/" "/pytorch/" name "${{name}}")
-        string(REGEX REPLACE "[^A-Za-z0-9_./+-]" "_" name "${{name}}")
-        set_property(SOURCE "${{path}}" DIRECTORY "${{folder}}" APPEND PROPERTY COMPILE_OPTIONS "{source}")
-      endif()
-    endforeach()
-  endforeach()
-  get_property(folders DIRECTORY "${{folder}}" PROPERTY SUBDIRECTORIES)
-  foreach(below IN LISTS folders)
-    torchwheel_name_cuda_sources("${{below}}")
-  endforeach()
-endfunction()
-cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL torchwheel_name_cuda_sources "${{CMAKE_SOURCE_DIR}}")
-"""
-
-# The cache does not show what a plain set() makes of an option. Deferred twice, so that it follows the tree's own
-# deferred calls. https://cmake.org/cmake/help/latest/command/cmake_language.html
-_FINAL_VALUES = r"""
-function(torchwheel_write_values)
-  foreach(torchwheel_name IN ITEMS {names})
-    string(REGEX REPLACE [[(["\])]] [[\\\1]] torchwheel_value "${{${{torchwheel_name}}}}")
-    string(APPEND torchwheel_values "${{torchwheel_comma}}\n\"${{torchwheel_name}}\": \"${{torchwheel_value}}\"")
-    set(torchwheel_comma ",")
-  endforeach()
-  file(WRITE "${{CMAKE_BINARY_DIR}}/{file}" "{{${{torchwheel_values}}\n}}\n")
-endfunction()
-cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL cmake_language DEFER CALL torchwheel_write_values)
-"""
-
-
 def cmake_file(
     values: Mapping[str, str],
     include_first: str | None = None,
@@ -352,12 +286,22 @@ def cmake_file(
     lines += [
         f'set({name} {quote_bracket(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
-    lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
-    lines += [_RUN_PATHS_FROM_ORIGIN] if reproducible else []
-    lines += _RELATIVE_PATHS if reproducible and maps_paths else ()
+    if maps_paths:
+        # Some kernels are compiled through a generated file that includes them by absolute path. The path would be in
+        # the object (__FILE__), and a compiler cache would hit in the same folder only. These are not CMAKE_CXX_FLAGS,
+        # because torch.__config__ shows those. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
+        lines.append(_text_of("official_paths"))
+    if reproducible:
+        # A library's build ID depends on the linked run path to the build folder, which installing replaces.
+        # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
+        lines.append("set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)")
+    if reproducible and maps_paths:
+        # With CCACHE_BASEDIR, ccache compiles with paths relative to the build folder, with links resolved.
+        lines.append(_text_of("relative_paths"))
     if reproducible and nvcc is not None:
+        # CMake has no rule variable for a source's name, so each source gets its own option once all are known.
         source = nvcc.source.format(name="${name}")
-        lines.append(_NAMED_CUDA_SOURCES.strip().format(temporary_files=nvcc.temporary_files, source=source))
+        lines.append(_text_of("named_cuda_sources", TEMPORARY_FILES=nvcc.temporary_files, SOURCE=source))
     # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, unchanged.
     lines += [
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {quote_bracket(shlex.join(launcher))})"
@@ -369,15 +313,21 @@ def cmake_file(
         for one in ("C", "CXX", "CUDA")
         if compiler_launcher
     ]
-    lines.append(link_inputs_text().rstrip())
+    lines.append(_text_of("link_inputs"))
     if reported:
+        # The cache does not show what a plain set() makes of an option. Deferred twice, so that it follows the tree's
+        # own deferred calls. https://cmake.org/cmake/help/latest/command/cmake_language.html
         names = " ".join(map(quote_bracket, sorted(reported)))
-        lines.append(_FINAL_VALUES.strip().format(names=names, file=REPORT))
+        lines.append(_text_of("final_values", NAMES=names, FILE=REPORT))
     return "\n".join(lines) + "\n"
 
 
-def link_inputs_text() -> str:
-    return Path(__file__).with_name("link_inputs.cmake").read_text(encoding="utf-8")
+def _text_of(name: str, **values: str) -> str:
+    """The text of a CMake file beside this one, with ``@NAME@`` replaced as by CMake's ``configure_file``."""
+    text = Path(__file__).with_name(f"{name}.cmake").read_text(encoding="utf-8").rstrip()
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text
 
 
 def requested_settings(settings: Settings) -> BackendSettings:

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from said import said
+from shipped_data import PACKAGE
 from torchwheel.engine.configuring import read_cmake_cache, read_cmake_values
 from torchwheel.plan.build_plan import REPORT, Plan
-from torchwheel.plan.defines import cmake_file, environment_text, forwarding_rules, link_inputs_text
+from torchwheel.plan.defines import cmake_file, environment_text, forwarding_rules
 from torchwheel.tree.source_tree import Generation
 
 CUDA_ROOT = "/opt/cuda-12.9"
+LINK_INPUTS = (PACKAGE / "plan" / "link_inputs.cmake").read_text(encoding="utf-8")
 TRICKY = {
     "LIST": "8.0;9.0+PTX",
     "SPACES": " leading and trailing ",
@@ -120,7 +122,7 @@ def test_the_launcher_stands_in_front_of_compilers_and_linkers() -> None:
         "include_guard(GLOBAL)",
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_COMPILE [[{quoted}]])",
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK [[{quoted}]])",
-        *link_inputs_text().splitlines(),
+        *LINK_INPUTS.splitlines(),
     ]
 
 
@@ -188,7 +190,7 @@ def test_the_whole_file() -> None:
         "include([[C:/theirs ü.cmake]])\n"
         "include_guard(GLOBAL)\n"
         'set(A [[8.0;9.0]] CACHE STRING "" FORCE)\n'
-        'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n' + link_inputs_text()
+        'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n' + LINK_INPUTS
     )
 
 
@@ -244,7 +246,7 @@ def test_no_text_on_one_line_is_changed(tmp_path: Path, values: list[str]) -> No
     script = tmp_path / "check.cmake"
     shown = "".join(f'file(APPEND "{tmp_path}/out" "${{OPTION_{n}}}\\n")\n' for n in range(len(values)))
     # What lists the linker's inputs runs in projects alone.
-    only_values = cmake_file(named).removesuffix(link_inputs_text())
+    only_values = cmake_file(named).removesuffix(LINK_INPUTS)
     script.write_text(only_values + shown, encoding="utf-8")
     (tmp_path / "out").write_bytes(b"")
     subprocess.run(["cmake", "-P", script], check=True, capture_output=True)

@@ -1,0 +1,5 @@
+get_filename_component(torchwheel_build "${CMAKE_BINARY_DIR}" REALPATH)
+get_filename_component(torchwheel_source "${CMAKE_SOURCE_DIR}" REALPATH)
+file(RELATIVE_PATH torchwheel_source "${torchwheel_build}" "${torchwheel_source}")
+string(REGEX REPLACE "/$" "" torchwheel_source "${torchwheel_source}")
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${torchwheel_source}=/pytorch>")
