@@ -28,7 +28,6 @@ class Component:
     depends_on: tuple[tuple[str, ...], ...]
     systems: tuple[str, ...]
     labelled: bool
-    source: str
 
 
 class ComponentCatalogue:
@@ -55,11 +54,12 @@ class ComponentCatalogue:
 @cache
 def read_components() -> ComponentCatalogue:
     table = read_toml(Path(__file__).with_name("components.toml"))
-    source = table.pop("source")
-    return ComponentCatalogue(_read_component(name, entry, source) for name, entry in table.items())
+    return ComponentCatalogue(
+        _read_component(name, entry) for name, entry in table.items() if name != "source"
+    )
 
 
-def _read_component(name: str, entry: Mapping[str, Any], default_source: str) -> Component:
+def _read_component(name: str, entry: Mapping[str, Any]) -> Component:
     return Component(
         name=name,
         aliases=tuple(entry.get("aliases", ())),
@@ -68,5 +68,4 @@ def _read_component(name: str, entry: Mapping[str, Any], default_source: str) ->
         depends_on=tuple(tuple(group.split(" or ")) for group in entry.get("depends-on", ())),
         systems=tuple(entry.get("systems", ())),
         labelled=entry.get("labelled", True),
-        source=entry.get("source", default_source),
     )
