@@ -38,6 +38,9 @@ def errors(plan: Plan) -> list[str]:
 # --- named
 
 
+LACKS = "toolkit-lacks-architecture"
+
+
 def test_a_named_toolkit_is_taken(plan: Planner) -> None:
     named = toolkit("12.9", "/opt/cuda 12.9")
     inputs = plan.inputs({**RTX5070, "cuda-path": "/opt/cuda 12.9"}, named=named)
@@ -47,12 +50,7 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
 @pytest.mark.parametrize(
     ("config", "version", "least", "found"),
     [
-        (
-            {"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0"},
-            "2.14.1",
-            "12.0",
-            ["toolkit-lacks-architecture"] * 2,
-        ),
+        ({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0"}, "2.14.1", "12.0", [LACKS, LACKS]),
         ({"target": "t4", "cuda-path": "/opt/cuda-11.8"}, "2.14.1", "12.0", ["toolkit-too-old"]),
         # A tree that does not say is judged by its release.
         ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", []),
@@ -62,7 +60,7 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
             {"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"},
             "2.14.1",
             "12.0",
-            ["toolkit-outside-range", "toolkit-lacks-architecture"],
+            ["toolkit-outside-range", LACKS],
         ),
         ({"target": "t4", "cuda": "<12"}, "2.14.1", "12.0", ["no-release-fits"]),
         ({"arch": "12.0"}, "2.2.0", "11.0", ["tree-lacks-architecture", "no-release-fits"]),
@@ -218,43 +216,27 @@ def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
 
 # --- assumed
 
+X86, ARM = "linux_x86_64", "linux_aarch64"
+
 
 @pytest.mark.parametrize(
     ("version", "platform", "config", "cuda", "reason"),
     [
         # On Linux PyPI's own wheels decide; on Windows, where those have no CUDA, Linux's do.
-        ("2.14.1", "linux_x86_64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
-        ("2.14.1", "linux_aarch64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
+        ("2.14.1", X86, {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
+        ("2.14.1", ARM, {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
         ("2.14.1", "win_amd64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
-        ("2.15.0", "linux_x86_64", {"target": "t4"}, "13.2", "what PyTorch 2.15 is published with"),
-        ("2.8.0", "linux_x86_64", {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
+        ("2.15.0", X86, {"target": "t4"}, "13.2", "what PyTorch 2.15 is published with"),
+        ("2.8.0", X86, {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
         # Out of the range, or without the architecture, it is the newest that the release takes.
-        ("2.14.1", "linux_x86_64", {"target": "v100"}, "12.9", "newest that PyTorch 2.14 is known to take"),
-        ("2.8.0", "linux_aarch64", {"target": "gb10"}, "12.9", "in the range >=12.9 (overlays/gb10.toml)"),
-        (
-            "2.14.1",
-            "linux_x86_64",
-            {"target": "t4", "cuda": ">=13.1"},
-            "13.2",
-            "in the range >=13.1 (-C cuda)",
-        ),
+        ("2.14.1", X86, {"target": "v100"}, "12.9", "newest that PyTorch 2.14 is known to take"),
+        ("2.8.0", ARM, {"target": "gb10"}, "12.9", "in the range >=12.9 (overlays/gb10.toml)"),
+        ("2.14.1", X86, {"target": "t4", "cuda": ">=13.1"}, "13.2", "in the range >=13.1 (-C cuda)"),
         # Where it takes none of them, the nearest.
-        (
-            "2.6.0",
-            "linux_aarch64",
-            {"target": "gb10"},
-            "12.9",
-            "nearest to what PyTorch 2.6 is known to take",
-        ),
-        ("99.0", "linux_x86_64", {"target": "t4"}, "13.5", "the newest CUDA"),
+        ("2.6.0", ARM, {"target": "gb10"}, "12.9", "nearest to what PyTorch 2.6 is known to take"),
+        ("99.0", X86, {"target": "t4"}, "13.5", "the newest CUDA"),
         # No official build of 2.15 is for them.
-        (
-            "2.15.0",
-            "linux_x86_64",
-            {"target": "gtx1080ti"},
-            "12.6",
-            "what PyTorch tests for GPUs before Turing",
-        ),
+        ("2.15.0", X86, {"target": "gtx1080ti"}, "12.6", "what PyTorch tests for GPUs before Turing"),
     ],
 )
 def test_the_release_that_is_assumed(

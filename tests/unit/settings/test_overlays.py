@@ -12,6 +12,8 @@ from torchwheel.settings.overlays import user_overlays_folder
 from torchwheel.system.files import overlays_folder
 from torchwheel.system.toml import read_toml
 
+PROFILE = 'kind = "profile"\n'
+
 
 def requested(settings: Settings) -> dict[str, object]:
     """Every define in the words of a script: 1 and 0 for truth values."""
@@ -107,43 +109,32 @@ def test_inheritance_across_folders(load: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "config", "found"),
+    ("files", "config", "place", "ids"),
     [
-        ({"t4.toml": "jobs = 1\n"}, {"target": "t4"}, {"overlays/t4.toml": ["overlay-without-kind"]}),
+        ({"t4.toml": "jobs = 1\n"}, {"target": "t4"}, "overlays/t4.toml", "overlay-without-kind"),
+        ({"t4.toml": 'kind = "targte"\njbos = 1\n'}, {"target": "t4"}, "overlays/t4.toml", "ill-typed-value"),
         (
-            {"t4.toml": 'kind = "targte"\njbos = 1\n'},
-            {"target": "t4"},
-            {"overlays/t4.toml": ["ill-typed-value"]},
-        ),
-        (
-            {"p.toml": 'kind = "profile"\narch = "9.0"\ntarget = "t4"\nenabel = "nccl"\n'},
+            {"p.toml": f'{PROFILE}arch = "9.0"\ntarget = "t4"\nenabel = "nccl"\n'},
             {"profile": "p"},
-            {"overlays/p.toml": ["misplaced-setting", "misplaced-setting", "unknown-setting"]},
+            "overlays/p.toml",
+            "misplaced-setting misplaced-setting unknown-setting",
         ),
+        ({"p.toml": PROFILE, "t4.toml": "broken = \n"}, {"profile": "q"}, "-C profile", "unknown-profile"),
+        ({}, {"profile": "minimla,debgu"}, "-C profile", "unknown-profile unknown-profile"),
         (
-            {"p.toml": 'kind = "profile"\n', "t4.toml": "broken = \n"},
-            {"profile": "q"},
-            {"-C profile": ["unknown-profile"]},
-        ),
-        ({}, {"profile": "minimla,debgu"}, {"-C profile": ["unknown-profile", "unknown-profile"]}),
-        (
-            {"a.toml": 'kind = "profile"\ninherits = "b"\n', "b.toml": 'kind = "profile"\ninherits = "a"\n'},
+            {"a.toml": f'{PROFILE}inherits = "b"\n', "b.toml": f'{PROFILE}inherits = "a"\n'},
             {"profile": "a"},
-            {"overlays/b.toml": ["circular-inheritance"]},
+            "overlays/b.toml",
+            "circular-inheritance",
         ),
-        (
-            {"a.toml": 'kind = "profile"\ninherits = "b"\n'},
-            {"profile": "a"},
-            {"overlays/a.toml": ["unknown-profile"]},
-        ),
+        ({"a.toml": f'{PROFILE}inherits = "b"\n'}, {"profile": "a"}, "overlays/a.toml", "unknown-profile"),
     ],
 )
 def test_bad_overlays(
-    refuse: Refuse, files: dict[str, str], config: dict[str, str], found: dict[str, list[str]]
+    refuse: Refuse, files: dict[str, str], config: dict[str, str], place: str, ids: str
 ) -> None:
-    ((place, ids),) = found.items()
     problems = refuse(overlays=files, config=config)
-    assert [problem.id for problem in problems] == ids
+    assert [problem.id for problem in problems] == ids.split()
     assert all(problem.origin.endswith(place) for problem in problems)
 
 

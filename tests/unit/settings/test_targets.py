@@ -240,9 +240,7 @@ def test_a_component_that_the_platform_lacks(refuse: Refuse, windows: Host) -> N
             "-C enable",
             "nccl",
             "USE_NCCL",
-            "Windows",
-            "NCCL, collectives between GPUs",
-            "Linux",
+            "Windows … NCCL, collectives between GPUs … Linux",
         )
     ]
 

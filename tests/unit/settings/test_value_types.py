@@ -66,46 +66,29 @@ def test_read(value_type: ValueType, raw: object, location: Location, expected: 
     assert type(value) is type(expected)
 
 
+REFUSED: list[tuple[ValueType, Location, list[object]]] = [
+    (TEXT, TOML, ["  ", 3, "nul\0"]),
+    (TEXTS, TOML, [["nul\0"]]),
+    (PATH, TOML, [["a"], "nul\0"]),
+    (whole(1, 1024), TOML, [0, True, "8", 1.5, 1025]),
+    (whole(1, 1024), COMMAND, ["-8", "9" * 5000]),
+    (FLAG, TOML, ["true"]),
+    (FLAG, COMMAND, ["maybe"]),
+    (choice("auto"), TOML, [1]),
+    (NAMES, TOML, [3, ["a", 3]]),
+    (ARCHITECTURES, TOML, [12.0, [12.0]]),
+    (VERSION_RANGE, TOML, [">=>", "", 12.9]),
+    (BASE_VERSION, TOML, ["two", 2.6]),
+    (LOCAL_LABEL, TOML, ["cu130+sm120", "cu130..sm120"]),
+    (SCALAR, TOML, [1.5, "two\nlines", ["a"], "nul\0"]),
+    (VARIABLE_TEXT, TOML, ["two\nlines", 2, "nul\0"]),
+]
+
+
 @pytest.mark.parametrize(
-    ("value_type", "raw", "location"),
-    [
-        (TEXT, "  ", TOML),
-        (TEXT, 3, TOML),
-        (PATH, ["a"], TOML),
-        (whole(1, 1024), 0, TOML),
-        (whole(1, 1024), True, TOML),
-        (whole(1, 1024), "8", TOML),
-        (whole(1, 1024), "-8", COMMAND),
-        (whole(1, 1024), 1.5, TOML),
-        (FLAG, "true", TOML),
-        (FLAG, "maybe", COMMAND),
-        (choice("auto"), 1, TOML),
-        (NAMES, 3, TOML),
-        (NAMES, ["a", 3], TOML),
-        (ARCHITECTURES, 12.0, TOML),
-        (ARCHITECTURES, [12.0], TOML),
-        (VERSION_RANGE, ">=>", TOML),
-        (VERSION_RANGE, "", TOML),
-        (VERSION_RANGE, 12.9, TOML),
-        (BASE_VERSION, "two", TOML),
-        (BASE_VERSION, 2.6, TOML),
-        (LOCAL_LABEL, "cu130+sm120", TOML),
-        (LOCAL_LABEL, "cu130..sm120", TOML),
-        (SCALAR, 1.5, TOML),
-        (SCALAR, "two\nlines", TOML),
-        (VARIABLE_TEXT, "two\nlines", TOML),
-        (whole(1, 1024), 1025, TOML),
-        (whole(1, 1024), "9" * 5000, COMMAND),
-        (SCALAR, ["a"], TOML),
-        (VARIABLE_TEXT, 2, TOML),
-        (VARIABLE_TEXT, "nul\0", TOML),
-        (SCALAR, "nul\0", TOML),
-        (TEXT, "nul\0", TOML),
-        (PATH, "nul\0", TOML),
-        (TEXTS, ["nul\0"], TOML),
-    ],
+    ("value_type", "location", "raw"), [(*row[:2], raw) for row in REFUSED for raw in row[2]]
 )
-def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:
+def test_refuse(value_type: ValueType, location: Location, raw: object) -> None:
     with pytest.raises(TorchwheelError) as caught:
         value_type.read(raw, location)
     assert [problem.id for problem in caught.value.problems] == ["ill-typed-value"]

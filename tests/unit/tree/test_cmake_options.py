@@ -98,17 +98,10 @@ add_subdirectory(missing)
 set(CMAKE_CXX_STANDARD 20 CACHE STRING "top")
 """,
     )
-    iwyu = 'option(C10_USE_IWYU "Use include-what-you-use" OFF)'
-    put(
-        tmp_path,
-        "c10/CMakeLists.txt",
-        f'set(CMAKE_CXX_STANDARD 17 CACHE STRING "c10")\nif(NOT X)\n  {iwyu}\nendif()\n',
-    )
-    put(
-        tmp_path,
-        "caffe2/CMakeLists.txt",
-        "add_subdirectory(../aten aten)\nadd_subdirectory(.)\nadd_subdirectory(../c10)",
-    )
+    iwyu = 'if(NOT X)\n  option(C10_USE_IWYU "Use include-what-you-use" OFF)\nendif()\n'
+    put(tmp_path, "c10/CMakeLists.txt", f'set(CMAKE_CXX_STANDARD 17 CACHE STRING "c10")\n{iwyu}')
+    folders = ("../aten aten", ".", "../c10")
+    put(tmp_path, "caffe2/CMakeLists.txt", "".join(f"add_subdirectory({one})\n" for one in folders))
     put(tmp_path, "aten/CMakeLists.txt", "option(TORCH_USE_IWYU text ON)\noption(FROM_MODULE aten)\n")
     put(tmp_path, "cmake/m.cmake", "option(FROM_MODULE module)")
     for name in ("third_party/onnx", "../outside", "commented"):
