@@ -12,13 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.host.this import (
-    cache_folder,
-    environment_folder,
-    interpreter_in,
-    site_packages,
-    this_host,
-)
+from torchwheel.host.this import cache_folder, environment_folder, interpreter_in, site_packages, this_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import TorchwheelError
@@ -186,11 +180,7 @@ def test_an_environment_is_kept_for_what_pip_is_told_to_install(
         written(".config/pip/pip.conf", text.format(old))
         before.append(kept())
     named = {"PIP_CONFIG_FILE": written("own.conf", "[global]\nonly-binary = :all:\n")}
-    before += [
-        kept(**named),
-        kept(**named, PIP_ONLY_BINARY="numpy"),
-        kept(PIP_PRE="1"),
-    ]
+    before += [kept(**named), kept(**named, PIP_ONLY_BINARY="numpy"), kept(PIP_PRE="1")]
     number = [before.index(folder) for folder in before]
     assert number == [0, 1, 2, 3, 4, 4, 6, 7, 8]
     assert before[2] == kept(PIP_CONSTRAINT=old)

@@ -30,12 +30,10 @@ if sys.platform != "win32":
     import grp
     import pwd
 
-
 # The folders of pip's and uv's isolated environments.
 _ISOLATED = re.compile(
     r"[\\/]pip-build-env-[^\\/]+[\\/](?:overlay|normal)(?:[\\/]|$)|[\\/]builds-v\d+[\\/]\.tmp"
 )
-
 _MUSL = re.compile(r"musllinux_(\d+)_(\d+)_")
 _HARMLESS = frozenset(" +-./@_~")
 _TEMPORARY = ("TEMP", "TMP", "TMPDIR")
@@ -97,11 +95,10 @@ def home_folder(environment: Mapping[str, str]) -> str:
         return environment.get("USERPROFILE", "")
     if home := environment.get("HOME"):
         return home
-    try:
+    # A container's user may have no name: docker run -u 12345.
+    with suppress(KeyError):
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        # A container's user without a name: docker run -u 12345.
-        return ""
+    return ""
 
 
 def home_names(environment: Mapping[str, str]) -> dict[str, str]:
@@ -341,13 +338,11 @@ if sys.platform != "win32":
         return group == _ROOT or (entry.gr_name == user and set(entry.gr_mem) <= {user})
 
     def _user_name(number: int) -> str:
-        try:
+        with suppress(KeyError):
             return pwd.getpwuid(number).pw_name
-        except KeyError:
-            return str(number)
+        return str(number)
 
     def _group_name(number: int) -> str:
-        try:
+        with suppress(KeyError):
             return grp.getgrgid(number).gr_name
-        except KeyError:
-            return str(number)
+        return str(number)

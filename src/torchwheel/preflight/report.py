@@ -15,17 +15,8 @@ from torchwheel.preflight.checks import (  # noqa: F401 - importing them registe
     published,
 )
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.registry import (
-    CHECKS as CHECKS,
-)
-from torchwheel.preflight.registry import (
-    CUDA_RELEASE,
-    Context,
-    Unknown,
-    Violation,
-    fixing_order,
-    read_rules,
-)
+from torchwheel.preflight.registry import CHECKS as CHECKS
+from torchwheel.preflight.registry import CUDA_RELEASE, Context, Unknown, Violation, fixing_order, read_rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.reporting.errors import Finding, Severity, stopping_errors

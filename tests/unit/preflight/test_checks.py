@@ -72,11 +72,7 @@ def test_holds(rule) -> None:
     ],
 )
 def test_what_building_would_gain(
-    config: dict[str, str],
-    platform: str,
-    gpus: tuple[NamedGpu, ...],
-    what: str,
-    gains: str | None,
+    config: dict[str, str], platform: str, gpus: tuple[NamedGpu, ...], what: str, gains: str | None
 ) -> None:
     made = context(config, platform=platform, toolkits=(toolkit("13.0", platform),), facts={"gpus": gpus})
     answer = CHECKS["need-not-build"](made)

@@ -27,12 +27,7 @@ def taken(plan: Plan, last: BuildRecord | None = None) -> Effort:
 
 
 def record(
-    plan: Plan,
-    *,
-    state: str = "done",
-    total: int = 4,
-    left: float | None = None,
-    **steps: float,
+    plan: Plan, *, state: str = "done", total: int = 4, left: float | None = None, **steps: float
 ) -> BuildRecord:
     """A build of a plan's tree that took a minute, with its steps' seconds."""
     build = Build("torch.whl", str(plan.tree.root), "/stage", str(plan.folders.build), "/log", 2)
@@ -62,12 +57,7 @@ def test_more_components_and_architectures_widen_it() -> None:
             {"target": "h100,a100"},
         )
     ]
-    assert spans == [
-        "1 h 30 min to 7 h",
-        "3 h to 4 h 30 min",
-        "3 h to 15 h",
-        "3 h 30 min to 23 h",
-    ]
+    assert spans == ["1 h 30 min to 7 h", "3 h to 4 h 30 min", "3 h to 15 h", "3 h 30 min to 23 h"]
 
 
 @pytest.mark.parametrize(

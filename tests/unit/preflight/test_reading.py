@@ -39,10 +39,17 @@ HOST_CONFIG = """\
 """
 
 
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> Toolkit:
     root = tmp_path / "cuda ü"
-    for name, text in {
+    files = {
         "bin/nvcc": "",
         "include/cuda.h": "#define CUDA_VERSION 12080\n",
         "include/cuda_runtime.h": "",
@@ -52,10 +59,8 @@ def installed(tmp_path: Path) -> Toolkit:
         "include/cufft.h": "",
         "lib64/libcudart.so": "",
         "lib64/libcublas_static.a": "",
-    }.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    }
+    write(root, files)
     return toolkit_at(root)
 
 
@@ -78,9 +83,8 @@ def here() -> Host:
 
 def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
     root = tmp_path / "nccl"
-    (root / "include").mkdir(parents=True)
     header = root / "include" / "nccl.h"
-    header.write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n", encoding="utf-8")
+    write(root, {"include/nccl.h": "#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n"})
     cudnn = Path(installed.include_dirs[0]) / "cudnn_version.h"
     cudnn.write_text(
         "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n", encoding="utf-8"
@@ -99,12 +103,9 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
 def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
     """In the order in which PyTorch's CMake looks."""
     header = tmp_path / "nvshmem" / "include" / "non_abi" / "nvshmem_version.h"
-    header.parent.mkdir(parents=True)
-    macros = ("MAJOR", "MINOR", "PATCH")
-    header.write_text(
-        "".join(f"#define NVSHMEM_VENDOR_{macro}_VERSION {n}\n" for n, macro in enumerate(macros, 3)),
-        encoding="utf-8",
-    )
+    macros = enumerate(("MAJOR", "MINOR", "PATCH"), 3)
+    text = "".join(f"#define NVSHMEM_VENDOR_{macro}_VERSION {n}\n" for n, macro in macros)
+    write(header.parent, {header.name: text})
     (tmp_path / "site" / "nvidia_nvshmem_cu12-3.2.5.dist-info").mkdir(parents=True)
     site, named = [tmp_path / "site"], {"NVSHMEM_HOME": str(tmp_path / "nvshmem")}
     found = find_libraries(named, (), here(), site)["nvshmem"]
@@ -118,9 +119,7 @@ def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
 )
 def test_the_nvshmem_of_the_trees_own_images(tmp_path: Path, text: str, version: str) -> None:
     made = context().plan
-    script = tmp_path / ".ci" / "docker" / "common" / "install_cuda.sh"
-    script.parent.mkdir(parents=True)
-    script.write_text(f"#!/bin/bash\n{text}", encoding="utf-8")
+    write(tmp_path, {".ci/docker/common/install_cuda.sh": f"#!/bin/bash\n{text}"})
     assert read_tree_facts(replace(made, tree=replace(made.tree, root=tmp_path))).nvshmem == version
 
 
@@ -134,8 +133,7 @@ def test_a_library_with_versioned_names_alone_is_not_installed(
     library = tmp_path / "lib" / f"lib{name}.so"
     library.parent.mkdir()
     library.with_name(f"{library.name}.1").touch()
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / header).write_text(text, encoding="utf-8")
+    write(tmp_path / "include", {header: text})
     root = {f"{name.upper()}_ROOT": str(tmp_path)}
 
     assert find_libraries(root, (), here())[name] == Installed("", str(library))
@@ -149,10 +147,8 @@ def test_a_library_with_versioned_names_alone_is_not_installed(
 def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path) -> None:
     """It is what the remedy of a missing one says to do."""
     header = tmp_path / "include" / "cudnn_version.h"
-    header.parent.mkdir()
-    header.write_text(
-        "".join(f"#define CUDNN_{macro} 9\n" for macro in ("MAJOR", "MINOR", "PATCHLEVEL")), "utf-8"
-    )
+    macros = ("MAJOR", "MINOR", "PATCHLEVEL")
+    write(header.parent, {header.name: "".join(f"#define CUDNN_{macro} 9\n" for macro in macros)})
     folder = tmp_path if key.endswith("ROOT") else header.parent
     facts = read_facts({}, context({key: str(folder)}).plan)
     assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
@@ -160,8 +156,8 @@ def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path)
 
 def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:
     header = tmp_path / "include" / "cutlass" / "version.h"
-    header.parent.mkdir(parents=True)
-    header.write_text("#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n#define CUTLASS_PATCH 1\n", "utf-8")
+    text = "#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n#define CUTLASS_PATCH 1\n"
+    write(header.parent, {header.name: text})
     named = {"CPATH": f"{os.pathsep}{tmp_path / 'include'}"}
     assert find_libraries(named, (), here())["cutlass"] == Installed("3.5.1", str(header))
     assert find_libraries({"CUTLASS_ROOT": str(tmp_path)}, (), here())["cutlass"] == NOT_INSTALLED
@@ -170,29 +166,16 @@ def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:
 def test_tree(tmp_path: Path) -> None:
     made = context({"disable": "distributed"})
     root = tmp_path / "pytorch ü"
-    for name, text in {
-        "aten/a.cpp": "x" * 100,
-        "torch/csrc/b.cc": "x" * 50,
-        "torch/c.cu": "x" * 30,
-        "torch/d.py": "x" * 1000,
-    }.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    from dataclasses import replace
-
+    sizes = {"aten/a.cpp": 100, "torch/csrc/b.cc": 50, "torch/c.cu": 30, "torch/d.py": 1000}
+    write(root, {name: "x" * size for name, size in sizes.items()})
     plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
     facts = read_tree_facts(plan)
     assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
-    kernels = root / "aten/src/ATen/native/cuda"
-    kernels.mkdir(parents=True)
-    (kernels / "Abs.cu").write_text("#include <c10/core/Scalar.h>\n", encoding="utf-8")
+    write(root / "aten/src/ATen/native/cuda", {"Abs.cu": "#include <c10/core/Scalar.h>\n"})
     assert read_tree_facts(plan).needs_cutlass == ""
-    (kernels / "Mixed.cu").write_text("#include <cutlass/cutlass.h>\n", encoding="utf-8")
+    write(root / "aten/src/ATen/native/cuda", {"Mixed.cu": "#include <cutlass/cutlass.h>\n"})
     assert read_tree_facts(plan).needs_cutlass == "aten/src/ATen/native/cuda/Mixed.cu"
-    header = root / "third_party/cutlass/include/cutlass/cutlass.h"
-    header.parent.mkdir(parents=True)
-    header.touch()
+    write(root, {"third_party/cutlass/include/cutlass/cutlass.h": ""})
     assert read_tree_facts(plan).needs_cutlass == ""
 
 
@@ -200,15 +183,13 @@ def test_the_nccl_of_the_toolkit_s_version(tmp_path: Path) -> None:
     """PyTorch picks its tag by DESIRED_CUDA, which the plan sets to the toolkit's, before 2.9 by the major version."""
     plan = context({"enable": "system-nccl"}, source=tree("2.14.1", root=tmp_path)).plan
     desired = next(variable.value for variable in plan.variables if variable.name == "DESIRED_CUDA")
-    pins = tmp_path / ".ci/docker/ci_commit_pins"
-    pins.mkdir(parents=True)
     assert read_tree_facts(plan).nccl == ""
     for name, tag in (
         ("", "v1.0.0-1"),
         ("-cu12", "v1.2.0-1"),
         ("-cu" + desired.replace(".", ""), "v1.3.0-1"),
     ):
-        (pins / f"nccl{name}.txt").write_text(f"{tag}\n", encoding="utf-8")
+        write(tmp_path, {f".ci/docker/ci_commit_pins/nccl{name}.txt": f"{tag}\n"})
         assert read_tree_facts(plan).nccl == tag[1:6]
 
 

@@ -38,7 +38,7 @@ from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least, major_minor, parse_numbers
 
 # Packages that only contain a program, which other rules check.
-_PROGRAMS = frozenset({"cmake", "ninja"})
+_PROGRAMS = ("cmake", "ninja")
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
     "Windows": "install Python {minor} from python.org, with 'Download debugging symbols and libraries' left alone",
@@ -112,11 +112,11 @@ def build_packages(context: Context) -> Answer:
 
 
 def _is_missing(requirement: Requirement, context: Context) -> bool:
-    marker = requirement.marker
+    name, marker = canonicalize_name(requirement.name), requirement.marker
     concerned = marker is None or marker.evaluate(marker_environment(context.machine))
-    version = context.host.packages.get(canonicalize_name(requirement.name))
-    if requirement.name.lower() in _PROGRAMS or not concerned or version is None:
+    if name in _PROGRAMS or name not in context.host.packages or not concerned:
         return False
+    version = context.host.packages[name]
     return not version or not requirement.specifier.contains(version, prereleases=True)
 
 
