@@ -26,14 +26,7 @@ _LEAST_WITH_MEMORY = 50
 
 @contextmanager
 def progress_bar() -> Iterator[Bar]:
-    console = Console(
-        file=sys.stdout,
-        force_terminal=True,
-        no_color=not wants_colour(),
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console = Console(file=sys.stdout, force_terminal=True, no_color=not wants_colour())
     bar = Bar(console)
     with Live(
         console=console,

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -238,16 +239,9 @@ class Finding:
         return {"severity": self.severity.value, **vars(self.problem)}
 
 
-def error(problem: Problem) -> Finding:
-    return Finding(Severity.ERROR, problem)
-
-
-def warning(problem: Problem) -> Finding:
-    return Finding(Severity.WARNING, problem)
-
-
-def note(problem: Problem) -> Finding:
-    return Finding(Severity.NOTE, problem)
+error = partial(Finding, Severity.ERROR)
+warning = partial(Finding, Severity.WARNING)
+note = partial(Finding, Severity.NOTE)
 
 
 def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:

@@ -1,9 +1,10 @@
-"""Standard streams that are closed or take nothing, and a current folder that was deleted."""
+"""What programs read and print: streams that are closed or take nothing, a deleted folder, a plan's first lines."""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from backend.builds import without_privileges
+from cli.running import Run
+from places import MINITORCH
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
 from torchwheel.reporting.errors import Problem, report_errors, system_problem
 from torchwheel.reporting.terminal import _StandardOutput, open_standard_streams, say
+from unit.cli.test_diagnose import KNOWN, shown
 
 
 @pytest.mark.parametrize("words", [["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"]])
@@ -168,3 +172,20 @@ def test_a_pipe_that_nobody_reads_is_known_on_windows_too(
     with _StandardOutput(os.eventfd(0), "wb") as output, pytest.raises(OSError) as caught:
         output.write(b"x")
     assert type(caught.value) is raised
+
+
+def test_a_pipe(program: Run) -> None:
+    result = program("diagnose", "-", text=KNOWN)
+    assert (result.status, result.out, result.err) == (1, shown(KNOWN), "")
+
+
+def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwheel: Run) -> None:
+    asked = ("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64")
+    out = torchwheel(*asked).out.splitlines()
+    assert "PyTorch 2.14.1 (cu126 build)" in out[0]
+    command = "         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    assert out.index(command) < next(n for n, line in enumerate(out) if line.startswith("wheel "))
+    minimal = torchwheel("plan", MINITORCH, "--target", "cpu", "--profile", "minimal").out
+    assert "the profile minimal" in " ".join(minimal.partition("\nwheel ")[0].split())
+    document = json.loads(torchwheel(*asked, "--json").out)
+    assert document["findings"][0]["id"] == "need-not-build"
