@@ -222,12 +222,9 @@ def _exclude_from(version: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class BuildOption:
-    """One CMake option.
+    """One CMake option; ``lacked_to`` and ``lacked_from`` are minor versions known not to have it yet, or any more.
 
     Attributes:
-        first, last: the minor versions known to have it, from and to.
-        lacked_to: the last minor version known not to have it yet.
-        lacked_from: the first minor version known to have dropped it.
         unconditional: whether releases that dropped it always build its part.
         labelled: whether the wheel's label names it where it differs from the tree's default.
         partial: the value with which the wheel is not PyTorch's whole one.

@@ -282,12 +282,7 @@ def traceback_wanted(config_settings: Mapping[str, object] | None) -> bool:
 
 @contextmanager
 def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Print an error in the block and exit.
-
-    Raises:
-        SystemExit: 1, 2 or 3 after an error (``EXIT_FAILED`` and others), 128 and its number after a signal (130
-            after Ctrl-C); nothing is raised otherwise.
-    """
+    """Print an error in the block and exit with its status, or with 128 and its number after a signal (Ctrl-C: 130)."""
     learn_secrets({**os.environ, **(config_settings or {})})
     with suppress(AttributeError, OSError, ValueError):
         # In a hook it may be a pipe, which on Windows supports only the system's code page.
@@ -296,7 +291,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
         with _signals_interrupt():
             yield
     except KeyboardInterrupt as interrupt:
-        number = interrupt.number if isinstance(interrupt, _EndedBySignal) else signal.SIGINT
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
         ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
         # After SIGHUP there may be no terminal.
         with suppress(OSError):
@@ -310,14 +305,6 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
         raise SystemExit(failed.status) from None
 
 
-class _EndedBySignal(KeyboardInterrupt):
-    """The exception of Ctrl-C, for another signal."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
     # Child processes run in separate sessions, so SIGTERM and SIGHUP must end the block like Ctrl-C.
@@ -327,7 +314,7 @@ def _signals_interrupt() -> Iterator[None]:
         return
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
-        raise _EndedBySignal(number)
+        raise KeyboardInterrupt(number)
 
     numbers = (signal.SIGTERM, signal.SIGHUP)
     # Keep nohup's request to survive the terminal.
