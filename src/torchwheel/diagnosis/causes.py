@@ -53,7 +53,12 @@ def first_cause(
             found = [one for one in found[-1:] if one.line.number > ended]
         first = next(iter(found), None)
         # The log ends with a probe at which the tool stopped.
-        ends = first is not None and effect is Effect.PROBE and lines - first.line.number <= STEP_LINES
+        ends = (
+            first is not None
+            and effect is Effect.PROBE
+            and lines - first.line.number <= STEP_LINES
+            and not ended
+        )
         if first is not None and (effect not in _ANSWERS or stops or ends):
             return log.find_explanation(first)
     return None

@@ -19,7 +19,7 @@ _LIBRARY_FILE = re.compile(
     r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
     r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
 )
-_CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
+_CALLED_NAME = re.compile(r"(?:__declspec\(\w+\) )?(?:[^(]*[\s*&])?(?P<name>[^\s(]+)")
 _PLACES = {
     "Linux": (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi")),
     "Darwin": (("macOS", "brew"), ("conda", "conda"), ("PyPI", "pypi")),
@@ -112,6 +112,8 @@ def _of_library(library: str) -> Row | None:
 
 def _of_program(program: str) -> Row | None:
     rows, name = _rows_by("names", "program", "programs"), re.split(r"[\\/]", program)[-1]
+    if "/rocm" in program:
+        return rows["hipcc"]
     return rows.get(name) or rows.get(name.lower().removesuffix(".exe"))
 
 
@@ -138,7 +140,7 @@ def _describe_package(name: str, row: Row, system: str, family: str) -> str:
 
 def _owner(symbol: str) -> Row | None:
     """Return the library that defines a symbol, mangled or not."""
-    match = _CALLED_NAME.match(symbol.partition("(")[0])
+    match = _CALLED_NAME.match(symbol)
     name = match["name"].removeprefix("__imp_") if match else ""
     # Apple's linker shows names with their leading underscore.
     spellings = (name, name.removeprefix("_"))

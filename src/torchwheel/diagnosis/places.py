@@ -37,7 +37,9 @@ _OF_FAILURE = re.compile(
     r"|note: |^\s*[\xd7\u2570\u2502\u251c]"
 )
 _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
-_LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
+_LOGGED_WARNING = re.compile(
+    r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\]|configure: (?:WARNING|building without))"
+)
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _FALLS_BACK = re.compile(r"\bfalling back (?:to|on)\b")
 _TELLS = (_OF_FAILURE, _LOGGED_WARNING, _FALLS_BACK)
@@ -47,12 +49,14 @@ _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
     r"|^\S+:\d+: \w*Warning: |^Exception ignored in|\bfalling back (?:to|on)\b"
 )
-_LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? generated|collect2)")
+_LAST_OF_COMPILER = re.compile(
+    r"^(?:compilation terminated|\d{1,9} errors? generated|collect2|\S*: error: linker command failed)"
+)
 _END_OF_OUTPUT = "[end of output]"
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
     r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: "
-    r"|>>>|\d+ \||\W*$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
+    r"|>>>|\d+ \||\W*$|.*->$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
 

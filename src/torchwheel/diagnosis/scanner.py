@@ -74,7 +74,7 @@ _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
-    r"|ninja: build|g?make[\[:])"
+    r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
 _OF_MAKE = re.compile(r"g?make[\[:]")
 

@@ -14,6 +14,17 @@ LOGS = LOGS / "classes"
 SITE = "/home/me/.venv/lib/python3.12/site-packages"
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 EXPECTED = {
+    "cmake-package-missing.release": (3, {"package": "HIP", "wanted": "1.0", "found": "6.0.0"}),
+    "cmake-package-missing.variable": (5, {"package": "MKL", "missing": "MKL_INCLUDE_DIR"}),
+    "file-missing.build-folder": (
+        3,
+        {
+            "name": "/home/me/pytorch/build/public/utils.cmake",
+            "config": "/home/me/pytorch/build/Caffe2Config.cmake",
+        },
+    ),
+    "out-of-memory.header": (2, {"message": "Cannot allocate memory"}),
+    "wrong-machine.apple": (3, {"file": "/opt/libtorch/lib/libtorch_cpu.dylib"}),
     "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
     "killed.ninja": (7, {}),
     "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),

@@ -221,7 +221,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("dyld: Library not loaded: @rpath/libopenh264.5.dylib", "shared-library-missing", {"library": "libopenh264.5.dylib"}),
         ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram"}),
         ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical"}),
-        ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "cuda-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaStreamWaitEvent"}),
+        ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "library-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaE", "message": "too few arguments to function 'cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)'"}),
         ("LINK : fatal error LNK1181: cannot open input file 'C:\\x\\build\\temp\\nms.obj'", "link-input-missing", {"name": "C:\\x\\build\\temp\\nms.obj"}),
         ('/x/torch/include/pybind11/buffer_info.h(110): error: identifier "Py_buffer" is undefined', "limited-api-too-small", {"file": "/x/torch/include/pybind11/buffer_info.h", "line": "110", "name": "Py_buffer"}),
         ("a.cpp:9:3: error: ‘PyTuple_SET_ITEM’ was not declared in this scope", "limited-api-too-small", {"file": "a.cpp", "line": "9", "name": "PyTuple_SET_ITEM"}),
@@ -376,6 +376,7 @@ def package(key: str, name: str, system: str = "Linux", family: str = "") -> str
 
 
 def test_programs_and_what_brings_them() -> None:
+    assert "rocm-llvm" in package("program", "/opt/rocm/llvm/bin/clang++")
     assert package("program", "C:\\tools\\swig.EXE") == (
         "install what brings swig.EXE (Debian, Ubuntu: swig; Fedora: swig; conda: swig; PyPI: swig; a release of the "
         "package that has a wheel for this Python needs none)"
@@ -421,6 +422,7 @@ def test_packages_are_those_of_the_system(system: str, family: str, places: str)
         ("__cvtu32_mask16", "the compiler's own intrinsics", "too old"),
         ("nvrtcCreateProgram", "CUDA's run-time compiler", "-lnvrtc"),
         ("___kmpc_critical", "OpenMP", "-fopenmp"),
+        ("__declspec(dllimport) omp_get_max_threads", "OpenMP", "-fopenmp"),
         ("vtable for google::protobuf::Message", "protobuf", "-lprotobuf"),
         ("_ZN2at4cuda9warp_sizeEv", "PyTorch", "-ltorch_cuda"),
         ("_ZN4absl12lts_20230802Ev", "abseil", "absl"),
