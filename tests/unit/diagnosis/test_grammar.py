@@ -109,6 +109,10 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("line", "error_class", "captures"),
     [
+        ("llvm-foreach: No such file or directory", "command-missing", {"program": "llvm-foreach"}),
+        ("error: builder for '/nix/store/x-torch-2.11.0.drv' failed due to signal 9 (Killed);", "killed", {}),
+        ("ccache: error: Failed to fork: Invalid argument", "too-many-processes", {"message": "Invalid argument"}),
+        ("/usr/bin/ld:/home/me/cmake/linker_script.ld:1: syntax error", "tool-error", {"tool": "ld", "message": "/home/me/cmake/linker_script.ld:1: syntax error"}),
         # MSBuild passes on what nvcc says, with its own blank, node and project.
         ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "toolkit-headers-unfit", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
         ("/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found", "command-missing", {"program": ":/usr/local/cuda/bin/nvcc"}),
