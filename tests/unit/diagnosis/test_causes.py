@@ -160,3 +160,9 @@ def test_the_line_of_the_undefined_symbol_is_shown_and_all_symbols() -> None:
     assert cause is not None
     assert (cause.entry.id, cause.line.number) == ("shm-manager-link", 1)
     assert set(cause.captures["symbols"].split(", ")) == {"f1", "f2"}
+
+
+def test_a_probe_near_the_end_of_a_log_that_ends_well_is_no_failure() -> None:
+    probe = b"conftest.c:9:10: fatal error: infiniband/verbs.h: No such file or directory\n"
+    assert diagnose([probe + b"compilation terminated.\nInstalled 14 packages in 320ms\n"]).cause is None
+    assert diagnose([probe + b"compilation terminated.\n"]).cause is not None
