@@ -129,8 +129,13 @@ class _Log:
 
     def _next_failure(self, one: Recognised) -> int | None:
         """The line of the next error that ``one`` has not led to."""
-        later = (other for other in self.messages if other.line.number > one.line.number)
-        return next((other.line.number for other in later if _is_independent(other, one)), None)
+        for other in self.messages:
+            if other.line.number > one.line.number:
+                if _is_independent(other, one):
+                    return other.line.number
+                if _names_program(other, one):
+                    break
+        return None
 
     def _follows_a_failure(self, one: Recognised) -> bool:
         number = one.line.number
@@ -143,12 +148,16 @@ def _is_independent(later: Recognised, one: Recognised) -> bool:
     """Whether a later error is one of its own: of a tool, or of what went on, or of what needed no such program."""
     if later.effect is not Effect.SAID and later.entry.id != SAYS:
         return later.effect is Effect.ERROR
-    program = one.captures.get("program", "")
-    named = rf"{re.escape(program)}|\b127\b|\bexit_code\b"
-    said = f"{later.line.text} {later.captures.get('message', '')}"
-    needs_none = program != "" and not re.search(named, said)
+    needs_none = one.captures.get("program", "") != "" and not _names_program(later, one)
     # The words of a step that stopped are the weaker evidence: both must speak for them.
     return one.goes_on and needs_none if later.entry.id == SAYS else one.goes_on or needs_none
+
+
+def _names_program(later: Recognised, one: Recognised) -> bool:
+    """Whether a later error is about the program that ``one`` did not find."""
+    program = one.captures.get("program", "")
+    said = f"{later.line.text} {later.captures.get('message', '')}"
+    return program != "" and re.search(rf"{re.escape(program)}|\b127\b|\bexit_code\b", said) is not None
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:

@@ -166,3 +166,15 @@ def test_a_probe_near_the_end_of_a_log_that_ends_well_is_no_failure() -> None:
     probe = b"conftest.c:9:10: fatal error: infiniband/verbs.h: No such file or directory\n"
     assert diagnose([probe + b"compilation terminated.\nInstalled 14 packages in 320ms\n"]).cause is None
     assert diagnose([probe + b"compilation terminated.\n"]).cause is not None
+
+
+def test_a_program_that_the_next_error_names_was_needed() -> None:
+    log = b"""\
+/opt/hcc/bin/hc-kernel-assemble: line 185: ld: command not found
+Error: hc-kernel-assemble[186]: ld failed with status 127
+clang-10: error: HC assembler command failed with exit code 255
+make[2]: *** [csrc/a.hip.o] Error 255
+"""
+    cause = diagnose([log]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.line.number) == ("command-missing", 1)
