@@ -112,9 +112,8 @@ def _of_library(library: str) -> Row | None:
 
 def _of_program(program: str) -> Row | None:
     rows, name = _rows_by("names", "program", "programs"), re.split(r"[\\/]", program)[-1]
-    if "/rocm" in program:
-        return rows["hipcc"]
-    return rows.get(name) or rows.get(name.lower().removesuffix(".exe"))
+    of_folder = (row for row in rows.values() if row.get("below", "\n") in program)
+    return next(of_folder, None) or rows.get(name) or rows.get(name.lower().removesuffix(".exe"))
 
 
 _PACKAGED = (
