@@ -217,9 +217,8 @@ def _list_options(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _list_compilers(side: Side) -> dict[str, str | None]:
-    chain = side.contents.plan.get("toolchain", {})
-    recorded = {name: chain.get(name) for name in _COMPILERS if chain.get(name)}
-    return {_COMPILER: side.compiler, **recorded} if side.compiler else recorded
+    chain = {_COMPILER: side.compiler, **side.contents.plan.get("toolchain", {})}
+    return {name: chain[name] for name in (_COMPILER, *_COMPILERS) if chain.get(name)}
 
 
 def _list_requirements(side: Side) -> dict[str, str]:
@@ -250,15 +249,11 @@ def _needed_changes(one: Side, other: Side, changes: Sequence[LibraryChange]) ->
     paths = [change.path for change in changes if change.before and change.after]
     if not paths:
         return
-    found = [
-        {file.member: file.linkage.libraries for file in read_files(side.contents).values()}
-        for side in (one, other)
-    ]
+    files = (read_files(side.contents).values() for side in (one, other))
+    found = [{file.member: file.linkage.libraries for file in some} for some in files]
     for path in paths:
         before, after = (libraries.get(path, ()) for libraries in found)
-        gone, new = (
-            [name for name in names if name not in others]
-            for names, others in ((before, after), (after, before))
-        )
+        gone = ", ".join(name for name in before if name not in after)
+        new = ", ".join(name for name in after if name not in before)
         if gone or new:
-            yield Change(path, ", ".join(gone) or None, ", ".join(new) or None)
+            yield Change(path, gone or None, new or None)

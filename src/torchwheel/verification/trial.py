@@ -127,17 +127,13 @@ def _run_steps(
     contents: WheelContents, python: str, log: Path, environment: Mapping[str, str]
 ) -> Iterator[Check]:
     gpus, why = _find_gpus(contents, environment)
+    capabilities = [gpu.compute_capability.dotted for gpu in gpus]
     modules, libraries = _list_modules(contents)
     with_torch = contents.has_torch or _requires_torch(contents)
     if not with_torch and needs_torch_beside(contents):
         yield not_tried("modules", "its libraries need a torch, which it does not require; add --with torch")
         return
-    wanted = {
-        "torch": with_torch,
-        "modules": modules,
-        "libraries": libraries,
-        "capabilities": [gpu.compute_capability.dotted for gpu in gpus],
-    }
+    wanted = {"torch": with_torch, "modules": modules, "libraries": libraries, "capabilities": capabilities}
     steps = _Steps(contents, log)
     try:
         run_streaming(

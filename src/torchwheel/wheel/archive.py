@@ -143,13 +143,10 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
 def plain_file_name(name: str) -> str:
     """Return a wheel's file name without the label of a variant, which installers without variants refuse."""
     # A platform tag fits the pattern of a label, too, so a name that is valid as it is stays.
-    plain = _VARIANT_LABEL.sub(".whl", name)
-    try:
-        parse_wheel_filename(name)
-    except InvalidWheelFilename:
+    for candidate in (name, _VARIANT_LABEL.sub(".whl", name)):
         with contextlib.suppress(InvalidWheelFilename):
-            parse_wheel_filename(plain)
-            return plain
+            parse_wheel_filename(candidate)
+            return candidate
     return name
 
 

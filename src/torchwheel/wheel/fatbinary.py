@@ -209,12 +209,10 @@ def read_code(
     start = stream.read(START_BYTES)
     if start.startswith(_MAGIC_BYTES):
         return combine(reader.images(0, size)), 0
-    for kind, architecture in (
-        (ImageKind.SASS, _read_cubin(start, reader)),
-        (ImageKind.PTX, _ptx_target(start)),
-    ):
-        if architecture is not None:
-            return (CodeImage(architecture, kind, False, 1, size),), 0
+    if (architecture := _read_cubin(start, reader)) is not None:
+        return (CodeImage(architecture, ImageKind.SASS, False, 1, size),), 0
+    if (architecture := _ptx_target(start)) is not None:
+        return (CodeImage(architecture, ImageKind.PTX, False, 1, size),), 0
     # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
     sections = read_sections(stream, origin, reader.allowance)
     reader.take(0, len(sections))

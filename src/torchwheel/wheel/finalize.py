@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -106,17 +107,12 @@ def _grade_problems(contents: WheelContents, severity: Severity) -> tuple[Proble
 
 
 def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) -> Iterator[Problem]:
-    """That a wheel of this name, which another build made, would be replaced.
-
-    Args:
-        difference: what shows that another build made it, given the plan's part of its manifest; empty for nothing.
-    """
+    """That a wheel which another build made would be replaced; ``difference`` says by what in its plan that shows."""
     if not exists(wheel):
         return
-    try:
+    made = {}
+    with suppress(TorchwheelError, OSError):
         made = (read_manifest(wheel) or {}).get("plan", {})
-    except (TorchwheelError, OSError):
-        made = {}
     if why := difference(made) if made else NO_MANIFEST:
         yield Problem.of("output-of-another-build", wheel=wheel, why=why)
 
