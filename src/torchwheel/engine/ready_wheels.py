@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from torchwheel.index.remote import Machine, choose_wheel, fetched_wheel, read_s
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.this_machine import ask_driver as ask_driver
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import join_items, say
 from torchwheel.system.files import cannot_write, folder_beside, hand_over
@@ -28,6 +29,28 @@ from torchwheel.system.paths import is_file
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least
 from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
+
+_LOG = "get.log"
+_MOST_MEMORY = 2 << 30
+"""pip reads a whole page of an index, and uses several times its size."""
+
+_MOST_FILE = 16 << 30
+"""Far above the size of any PyTorch wheel."""
+
+# `python -c` imports from the current folder first, where a pip.py may be, so its empty entry is removed.
+_LIMITED_PIP = """\
+import sys
+sys.path[:] = filter(None, sys.path)
+import runpy
+try:
+    import resource
+    for name, most in (("RLIMIT_DATA", {memory}), ("RLIMIT_FSIZE", {file})):
+        resource.setrlimit(getattr(resource, name), (most, most))
+except (ImportError, OSError, ValueError):
+    pass  # Windows has none, and a lower one stays
+sys.argv[0] = "pip"
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -59,12 +82,8 @@ def choose_ready(
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
         reasons += [f"{mask(str(place))}: {why}" for why in choice.reasons]
-    raise refusal(
-        "no-wheel-for-machine",
-        wanted=wanted,
-        machine=join_items([gpu.name for gpu in gpus]) or "the CPU",
-        why="; ".join(reasons),
-    )
+    device = join_items([gpu.name for gpu in gpus]) or "the CPU"
+    raise refusal("no-wheel-for-machine", wanted=wanted, machine=device, why="; ".join(reasons))
 
 
 def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]) -> Path:
@@ -102,11 +121,9 @@ def _find_gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGp
 
 
 def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]) -> Machine:
-    host = this_host()
-    try:
+    host, driver = this_host(), ""
+    with suppress(NoAnswer):
         driver = ask_driver(environment)
-    except NoAnswer:
-        driver = ""
 
     def takes_cuda(cuda: str) -> bool:
         if not driver or is_l4t(driver):
@@ -116,29 +133,6 @@ def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]
 
     tags = {tag: place for place, tag in enumerate(sys_tags())}
     return Machine(gpus, host.python.version, tags, takes_cuda)
-
-
-_LOG = "get.log"
-_MOST_MEMORY = 2 << 30
-"""pip reads a whole page of an index, and uses several times its size."""
-
-_MOST_FILE = 16 << 30
-"""Far above the size of any PyTorch wheel."""
-
-# `python -c` imports from the current folder first, where a pip.py may be, so its empty entry is removed.
-_LIMITED_PIP = """\
-import sys
-sys.path[:] = filter(None, sys.path)
-import runpy
-try:
-    import resource
-    for name, most in (("RLIMIT_DATA", {memory}), ("RLIMIT_FSIZE", {file})):
-        resource.setrlimit(getattr(resource, name), (most, most))
-except (ImportError, OSError, ValueError):
-    pass  # Windows has none, and a lower one stays
-sys.argv[0] = "pip"
-runpy.run_module("pip", run_name="__main__", alter_sys=True)
-"""
 
 
 def candidate_wheels(plan: Plan, places: Iterable[Path | str]) -> Iterator[Path]:
@@ -177,7 +171,6 @@ def fetch_wheel(
     """Download a wheel with pip, without its dependencies; ``check`` raises for a wrong one of a further index."""
     folder.mkdir(parents=True, exist_ok=True)
     log = cache / _LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
     start = log.stat().st_size if is_file(log) else 0
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
     # Only wheels, because pip runs the code of an sdist to read its metadata.
@@ -191,17 +184,12 @@ def fetch_wheel(
                 environment={**environment, "PYTHONWARNINGS": ""},
                 log=log,
             )
-        except ProcessFailed as failure:
-            raise TorchwheelError(_not_fetched(arguments, log, failure.start)) from failure
-        wheels = list(temporary.glob("*.whl"))
-        if len(wheels) != 1:
-            raise TorchwheelError(_not_fetched(arguments, log, start))
-        check(wheels[0])
-        return wheels[0].replace(folder / wheels[0].name)
-
-
-def _not_fetched(arguments: tuple[str, ...], log: Path, start: int) -> Problem:
-    why = last_lines(log, start, first="ERROR:")
-    return Problem.of(
-        "wheel-not-fetched", origin=" ".join(arguments[1:]), requirement=arguments[0], log=log, why=why
-    )
+            (wheel,) = temporary.glob("*.whl")
+        # Also for no wheel, or more than one.
+        except (ProcessFailed, ValueError) as failure:
+            requirement, *index = arguments
+            asked = {"origin": " ".join(index), "requirement": requirement, "log": log}
+            why = last_lines(log, start, first="ERROR:")
+            raise refusal("wheel-not-fetched", why=why, **asked) from failure
+        check(wheel)
+        return wheel.replace(folder / wheel.name)

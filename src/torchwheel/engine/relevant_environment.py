@@ -54,9 +54,8 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build
     named = _names_in_tree(plan)
-    found = {
-        name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name, named))
-    }
+    kept = (name for name in environment if not (reads(name) or is_irrelevant(name, named)))
+    found = {name: environment[name] for name in kept}
     found |= {variable.name: variable.value for variable in plan.variables}
     # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
@@ -84,9 +83,8 @@ def _module_mark(path: Path) -> str:
 
 def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:
     """Whether no build can depend on an environment variable; the project's :func:`names_in_scripts` are ``named``."""
-    return bool(_irrelevant(False).fullmatch(name)) or (
-        name not in named and bool(_irrelevant(True).fullmatch(name))
-    )
+    patterns = [_irrelevant(False), *(() if name in named else (_irrelevant(True),))]
+    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 @cache
@@ -123,10 +121,8 @@ def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     """A digest of the times of the folders in which CMake searches; adding or removing a file changes one."""
     times: dict[str, int] = {}
     for folder in _searched_folders(plan, environment):
-        try:
+        with suppress(OSError):
             times[folder] = os.stat(folder).st_mtime_ns  # noqa: PTH116 - a hundred folders before each build
-        except OSError:
-            continue
     return hash_facts(times)
 
 

@@ -253,13 +253,8 @@ def disk_is_full(error: OSError) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> Problem:
-    if disk_is_full(error):
-        return Problem.of(
-            "disk-full/output", origin=path, file=path.name, reason=error.strerror, folder=path.parent
-        )
-    return Problem.of(
-        "cannot-write", origin=path, file=path.name, reason=error.strerror or error, folder=path.parent
-    )
+    key, reason = "disk-full/output" if disk_is_full(error) else "cannot-write", error.strerror or error
+    return Problem.of(key, origin=path, file=path.name, reason=reason, folder=path.parent)
 
 
 def _data_folder(installed: str, in_repository: str) -> Path:
