@@ -39,7 +39,6 @@ _KEPT_WITHOUT_SOURCE = timedelta(days=1)
 _BLOCK = 512
 """Bytes of a unit of ``st_blocks``. Source: stat(2)."""
 
-
 _DIGEST = "sha256.txt"
 """Written last, so an entry without it is incomplete."""
 _BUILT_IN = "built-in.txt"

@@ -236,7 +236,7 @@ def _absolute(folder: Path, path: str) -> str:
 
 
 def _invalidate_outdated(folder: Path, graph: _Graph, replaced: dict[int, tuple[int, float]]) -> set[int]:
-    """Invalidate outputs older than a ``replaced`` input, given by time and latest change; returns such inputs."""
+    """Invalidate outputs that look newer than a ``replaced`` input (time, latest change); returns these inputs."""
     if not replaced:
         return set()
     real, took = Path(os.path.realpath(folder)), step_times(folder)

@@ -283,10 +283,8 @@ class _Copier:
     """Copies files of a tree into a stage, sharing blocks if possible; ``first`` if nothing was built there yet."""
 
     def __init__(self, source: Path, stage: Path, *, first: bool) -> None:
-        self._source = source
+        self._source, self._stage, self._first = source, stage, first
         self._root = source.resolve()
-        self._stage = stage
-        self._first = first
         self._made: set[str] = set()
         # Beside the stage, because a partial copy after a kill must not be packed.
         self._part = stage.with_name("stage.part")

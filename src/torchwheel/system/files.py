@@ -50,12 +50,11 @@ def replace_path(made: Path, path: Path) -> None:
     while True:
         try:
             made.replace(path)
+            return
         except PermissionError:
             if sys.platform != "win32" or time.monotonic() > deadline:
                 raise
             time.sleep(_SECONDS_BETWEEN_TRIES)
-        else:
-            return
 
 
 def remove_tree(folder: Path) -> None:
