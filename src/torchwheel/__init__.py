@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from torchwheel._version import __version__
-    from torchwheel.extension.jit import load, load_inline
+    from torchwheel.extension.cpp_extension_compat import load, load_inline
     from torchwheel.extension.setuptools_ext import BuildExtension, CppExtension, CUDAExtension
     from torchwheel.torch_install.guard import require_torch
 
@@ -57,10 +57,6 @@ def __getattr__(name: str) -> Any:
 
         setuptools_ext.show_target()
         return getattr(setuptools_ext, name)
-    if name in ("load", "load_inline"):
-        from torchwheel.extension import jit  # of programs
-
-        return getattr(jit, name)
     if name == "require_torch":
         from torchwheel.torch_install import guard  # packages call it whenever they are imported
 
@@ -69,6 +65,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from torchwheel.extension import cpp_extension_compat  # finds PyTorch and a CUDA toolkit
 
+    if name in ("load", "load_inline"):
+        return getattr(cpp_extension_compat, name)
     return cpp_extension_compat.lookup_name(name)
 
 

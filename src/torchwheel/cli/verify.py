@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.proof.outcome import Check, CheckOutcome
+from torchwheel.proof import Check, CheckOutcome
 from torchwheel.reporting.terminal import (
     Answer,
     fields_of,

@@ -1,8 +1,6 @@
-"""The PEP 517 and PEP 660 hooks for projects that build on PyTorch: thin, without logic of their own.
+"""The PEP 517 and PEP 660 hooks for projects that build on PyTorch: ``build-backend = "torchwheel.extension.backend"``.
 
-``build-backend = "torchwheel.extension.backend"`` builds a package with extensions that are described by
-``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*``
-exist only if metadata is available without building; frontends check with ``hasattr``.
+``prepare_metadata_for_build_*`` exist only if metadata is available without building; frontends check with ``hasattr``.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from torchwheel.survey import hook_request
 
 
 def _required_packages(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:
-    """Return the requirements that the frontend must install first."""
     with hook_request(config_settings) as request:
         return inner_backend.required_packages(request, hook)
 
@@ -30,7 +27,6 @@ def _build_wheel(
     *,
     editable: bool,
 ) -> str:
-    """Build the wheel; returns its file name in ``wheel_directory``."""
     with hook_request(config_settings) as request:
         prepared = Path(metadata_directory) if metadata_directory else None
         return extension_build.build_wheel(request, Path(wheel_directory), prepared, editable=editable)
@@ -45,7 +41,6 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
 def _prepare_metadata(
     metadata_directory: str, config_settings: ConfigSettings | None = None, *, editable: bool
 ) -> str:
-    """Write the metadata; returns the name of the ``.dist-info`` folder."""
     with hook_request(config_settings) as request:
         return extension_build.prepare_metadata(request, Path(metadata_directory), editable=editable)
 

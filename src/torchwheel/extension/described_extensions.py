@@ -1,28 +1,40 @@
-"""What torchwheel needs to know of setuptools' extensions, and what it changes in them for a target."""
+"""setuptools' extensions with PyTorch: made by PyTorch's functions, described for the plan, changed for a target."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from torchwheel.extension.compile.flags import own_architectures
+from setuptools import Extension as SetuptoolsExtension
+
 from torchwheel.extension.compile.torch_steps import set_variables
+from torchwheel.extension.cpp_extension_compat import provide_toolkit
+from torchwheel.extension.device_code import own_architectures
 from torchwheel.extension.extension_plan import (
+    WITH_CUDA,
     Extension,
     ExtensionProject,
     Language,
     PlannedExtension,
     language_of,
 )
+from torchwheel.extension.handover import errors_handed_over, project_here
 from torchwheel.extension.options import Spelling, read_values
 from torchwheel.extension.sources import unmatched_architectures
-from torchwheel.reporting.errors import Problem, stop_on
+from torchwheel.host.compilers import command_words
+from torchwheel.proof.stable_abi import target_version_macro
+from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on
 from torchwheel.settings.known_keys import Key
 from torchwheel.system.paths import exists
+from torchwheel.torch_install.cpp_extension import cpp_extension
+from torchwheel.torch_install.installed_torch import InstalledTorch
 
 # torchwheel's own options; setuptools warns about unknown ones.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
@@ -33,9 +45,10 @@ DESCRIBED: dict[str, Extension] = {}
 
 _LIBRARIES = frozenset({"c10", "torch", "torch_cpu"})
 _CUDA_LIBRARIES = frozenset({"c10_cuda", "torch_cuda"})
-_MACRO = "TORCH_TARGET_VERSION"
-_RELEASE = re.compile(
-    r"0x0*(?P<major>[0-9a-f]{1,2})(?P<minor>[0-9a-f]{2})[0-9a-f]{12}[ul]*|TORCH_VERSION_(\d+)_(\d+)_\d+", re.I
+_STATIC_RUNTIME = ("cudart_static", "dl", "rt", "pthread")
+_STABLE_RELEASE = re.compile(
+    r"-DTORCH_TARGET_VERSION=(?:(?i:0x0*(?P<major>[0-9a-f]{1,2})(?P<minor>[0-9a-f]{2})[0-9a-f]{12}[ul]*)"
+    r"|TORCH_VERSION_(\d+)_(\d+)_\d+)"
 )
 
 
@@ -44,38 +57,169 @@ def _argument_name(key: str) -> str:
 
 
 def _format_example(key: Key) -> str:
-    pattern, _, value = key.example.rpartition("=")
     text = f'"{key.example}"' if key.type.quoted else key.example.replace("true", "True")
-    return (
-        f'{_argument_name(key.name)}={{{pattern}: "{value}"}}'
-        if key.table
-        else f"{_argument_name(key.name)}={text}"
-    )
+    if key.table:
+        pattern, _, value = key.example.rpartition("=")
+        text = f'{{{pattern}: "{value}"}}'
+    return f"{_argument_name(key.name)}={text}"
 
 
 SETUP_PY = Spelling("an argument of an extension", _argument_name, _format_example)
 
 
-def own_options(arguments: dict[str, Any]) -> dict[str, Any]:
+def _module() -> ModuleType | None:
+    """The installed PyTorch's module; None where there is none, as for an sdist."""
+    try:
+        return cpp_extension()
+    except TorchwheelError:
+        return None
+
+
+def torch_base(otherwise: type) -> Any:
+    """PyTorch's own ``BuildExtension``; another class where there is no PyTorch."""
+    return getattr(_module(), "BuildExtension", otherwise)
+
+
+def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> SetuptoolsExtension:
+    """Create a C++ extension of PyTorch.
+
+    Takes what ``torch.utils.cpp_extension.CppExtension`` takes, and ``stable_abi="2.10"`` and ``unity=True`` besides.
+    """
+    return _make_extension("CppExtension", name, sources, args, kwargs)
+
+
+def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> SetuptoolsExtension:
+    """Create a C++ and CUDA extension of PyTorch.
+
+    Takes what ``torch.utils.cpp_extension.CUDAExtension`` takes, and besides: ``stable_abi="2.10"``, ``unity=True``,
+    ``front_end="shared"``, ``source_architectures={"sm90/*.cu": "9.0a"}``, and ``cuda_sources=[...]``: sources that are
+    compiled, with the macro ``WITH_CUDA`` for all, only where PyTorch has CUDA and the target is not the CPU.
+    """
+    return _make_extension("CUDAExtension", name, sources, args, kwargs)
+
+
+def _make_extension(
+    function: str, name: str, sources: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> SetuptoolsExtension:
+    options, module = _take_own_options(kwargs), _module()
+    cuda_sources, stable = list(options.get("cuda_sources", ())), options.get("stable_abi")
+    if stable is not None or kwargs.get("py_limited_api"):
+        # A free-threaded Python has none, and its module is named otherwise.
+        options["limited_api"] = True
+    if cuda_sources:
+        # An sdist contains an extension's dependencies, whether or not it is compiled here.
+        kwargs["depends"] = [*(kwargs.get("depends") or ()), *cuda_sources]
+    if module is not None:
+        if function == "CUDAExtension" or cuda_sources:
+            with errors_handed_over():
+                project = project_here()
+            # The plan reports one that asks for CUDA where there is none.
+            options["cuda"] = function == "CUDAExtension" and not cuda_sources
+            with_cuda = project.torch.hip is not None or project.builds_cuda
+            function = "CUDAExtension" if with_cuda else "CppExtension"
+        if cuda_sources and function == "CUDAExtension":
+            sources = [*sources, *cuda_sources]
+            kwargs["define_macros"] = [*(kwargs.get("define_macros") or ()), (WITH_CUDA, None)]
+        if function == "CUDAExtension":
+            provide_toolkit(vars(module), asked=True)
+    spelled = [os.fspath(one) for one in sources]
+    extension = _call_torch(function, name, spelled, kwargs, *args, stable_abi=stable)
+    # Cython makes a new extension of setuptools' own arguments.
+    OPTIONS[name] = options
+    return extension
+
+
+def _take_own_options(arguments: dict[str, Any]) -> dict[str, Any]:
     """Take torchwheel's own options out of the arguments of an extension."""
-    names = map(_argument_name, _OWN)
-    found = {name: arguments.pop(name) for name in names if name in arguments}
+    given = ((name, arguments.pop(name, None)) for name in map(_argument_name, _OWN))
+    found = {name: value for name, value in given if value is not None}
     if isinstance(sources := found.get("cuda_sources"), (list, tuple)):
         found["cuda_sources"] = list(map(os.fspath, sources))
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
-def uses_torch(extension: Any, root: Path | None) -> bool:
-    """Whether an extension has PyTorch's headers or libraries, whoever made it.
+def _call_torch(
+    function: str,
+    name: str,
+    sources: Sequence[str],
+    options: dict[str, Any],
+    *args: Any,
+    stable_abi: str | None,
+) -> SetuptoolsExtension:
+    """Create an extension by a function of PyTorch's; a plain one where there is no PyTorch."""
+    module = _module()
+    if stable_abi is not None:
+        options["py_limited_api"] = True
+    if module is None:
+        others = {key: options[key] for key in options.keys() - {"dlink", "dlink_libraries"}}
+        extension = SetuptoolsExtension(name, list(sources), *args, **others)
+    else:
+        extension = getattr(module, function)(name, list(sources), *args, **options)
+    if stable_abi is not None:
+        _make_stable(extension, str(stable_abi), cuda=function == "CUDAExtension")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
+        extension.py_limited_api = False
+    return extension
 
-    Args:
-        root: the folder of the installed PyTorch; None if there is none.
-    """
+
+def _make_stable(extension: Any, release: str, *, cuda: bool) -> None:
+    """Have an extension use only the stable ABI of a release, with CUDA's runtime linked into it."""
+    try:
+        macro, _, value = target_version_macro(release).partition("=")
+    except ValueError:
+        # The plan reports it.
+        return
+    extension.define_macros.append((macro, value))
+    if cuda:
+        # torch/csrc/stable/accelerator.h and c/shim.h need it for their CUDA parts.
+        extension.define_macros.append(("USE_CUDA", None))
+    runtime = _STATIC_RUNTIME if os.name == "posix" else _STATIC_RUNTIME[:1]
+    libraries = [[one] if one != "cudart" else runtime for one in extension.libraries]
+    extension.libraries = [name for names in libraries for name in names]
+
+
+def setuptools_extension(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Any:
+    """Create the setuptools extension of a described one, by PyTorch's own function."""
+    own = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
+    options: dict[str, Any] = {
+        # PyTorch's function adds to them.
+        **deepcopy(dict(one.arguments)),
+        "extra_compile_args": {
+            "cxx": list(one.flags.get(Language.CXX, ())),
+            "nvcc": [*one.flags.get(Language.CUDA, ()), *own],
+        },
+        "extra_link_args": [*_run_path(one, project, torch), *one.arguments.get("extra_link_args", ())],
+        "depends": list(one.depends),
+        "py_limited_api": one.wants_limited_api,
+    }
+    function = "CUDAExtension" if one.uses_cuda else "CppExtension"
+    return _call_torch(function, one.name, one.sources, options, stable_abi=one.stable_abi)
+
+
+def _run_path(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Iterator[str]:
+    """The library folders beside the installed module, so that it can be imported before PyTorch is."""
+    if project.host.system == "Windows":
+        return
+    origin = "@loader_path" if project.host.system == "Darwin" else "$ORIGIN"
+    up = "/".join([origin, *[".."] * one.name.count(".")])
+    for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if one.uses_cuda else ())):
+        yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.root.parent).as_posix()}"
+
+
+def torch_extensions(extensions: Iterable[Any] | None) -> list[Any]:
+    """Return the extensions that have PyTorch's headers or libraries, whoever made them."""
+    module = _module()
+    root = str(Path(module.TORCH_LIB_PATH).parent) if module else None
+    return [one for one in extensions or () if _uses_torch(one, root)]
+
+
+def _uses_torch(extension: Any, root: str | None) -> bool:
     folders = (os.fspath(folder) for folder in extension.include_dirs or ())
     return (
         extension.name in OPTIONS
         or not _LIBRARIES.isdisjoint(extension.libraries or ())
-        or any(root is not None and folder.startswith(str(root)) for folder in folders)
+        or any(root is not None and folder.startswith(root) for folder in folders)
         or any(language_of(os.fspath(one)) is Language.CUDA for one in extension.sources or ())
     )
 
@@ -99,9 +243,8 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
     sources = tuple(sorted(os.fspath(source) for source in extension.sources or ()))
     # Without PyTorch these are not among the sources.
     patterns = (*sources, *options.get("cuda_sources", ()))
-    problems += unmatched_architectures(
-        values.get("architectures", {}), patterns, _argument_name("architectures"), origin
-    )
+    architectures = values.get("architectures", {})
+    problems += unmatched_architectures(architectures, patterns, _argument_name("architectures"), origin)
     libraries = {name for name in extension.libraries or () if isinstance(name, str)}
     depends = [os.fspath(path) for path in extension.depends or ()]
     limited = bool(options.get("limited_api") or getattr(extension, "py_limited_api", False))
@@ -113,7 +256,7 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
             language: tuple(flag for flag in flags if not flag.startswith("-D"))
             for language, flags in by_language.items()
         },
-        source_architectures=values.get("architectures", {}),
+        source_architectures=architectures,
         cuda=bool(options.get("cuda")) or not _CUDA_LIBRARIES.isdisjoint(libraries),
         stable_abi=values.get("stable-abi") or (_stable_release(extension) if limited else None),
         limited_api=limited,
@@ -128,10 +271,9 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
 def _stable_release(extension: Any) -> str | None:
     """The release in the macro that limits PyTorch's headers to the stable ABI; None for none."""
     macros = [f"-D{macro[0]}={macro[1]}" for macro in extension.define_macros or () if len(macro) == 2]
-    flags = [flag for flags in _flags_by_language(extension.extra_compile_args).values() for flag in flags]
-    for flag in (*macros, *flags):
-        name, _, value = flag.removeprefix("-D").partition("=")
-        if flag.startswith("-D") and name == _MACRO and (match := _RELEASE.fullmatch(value)):
+    by_language = _flags_by_language(extension.extra_compile_args)
+    for flag in (*macros, *by_language[Language.CXX], *by_language[Language.CUDA]):
+        if match := _STABLE_RELEASE.fullmatch(flag):
             if match["major"]:
                 return f"{int(match['major'], 16)}.{int(match['minor'], 16)}"
             return f"{match[3]}.{match[4]}"
@@ -140,16 +282,16 @@ def _stable_release(extension: Any) -> str | None:
 
 def _flags_by_language(given: Any) -> dict[Language, tuple[str, ...]]:
     """Read ``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
-    table = given if isinstance(given, Mapping) else {"cxx": given, "nvcc": given}
-    listed = [
-        flags if isinstance(flags := table.get(name), (list, tuple)) else () for name in ("cxx", "nvcc")
-    ]
-    cxx, nvcc = (tuple(map(str, flags)) for flags in listed)
-    return {Language.CXX: cxx, Language.CUDA: nvcc}
+    table = given if isinstance(given, Mapping) else {language.value: given for language in Language}
+    return {
+        language: tuple(map(str, flags)) if isinstance(flags, (list, tuple)) else ()
+        for language in Language
+        for flags in (table.get(language.value),)
+    }
 
 
 def fit_flags(extension: Any, planned: PlannedExtension, choose: Callable[[list[str]], list[str]]) -> None:
-    """Change an extension's flags for nvcc, if PyTorch's own command would choose other architectures.
+    """Have an extension compiled for the target, whatever PyTorch's function would choose from its flags.
 
     Args:
         choose: PyTorch's function that chooses nvcc's options for architectures.

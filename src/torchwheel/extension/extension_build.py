@@ -18,32 +18,26 @@ from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scripts
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.session import Session, held_folder, require_writable
-from torchwheel.extension.compile.ninja_build import (
-    project_session,
-)
+from torchwheel.extension.compile.ninja_build import project_session
 from torchwheel.extension.extension_plan import ExtensionProject
-from torchwheel.extension.extension_project import (
-    NINJA,
-    HookRequest,
-    ProjectKind,
-    read_hook_request,
-)
+from torchwheel.extension.extension_project import NINJA, HookRequest, ProjectKind, read_hook_request
 from torchwheel.extension.extension_survey import ask_compilers, project_cache
 from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner
 from torchwheel.extension.options import cuda_left_out, has_extension_tables
-from torchwheel.extension.plan_findings import compiler_findings, folder_findings
 from torchwheel.extension.planning import (
     build_folder,
+    compiler_findings,
     extension_jobs,
+    folder_findings,
     scikit_build_tables,
     tools_identity,
 )
-from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.extension.wheel_record import (
     WheelRecord,
     is_labelled,
+    labelled_version,
     record_if_torch,
     refuse_builds_in_sdist,
     sdist_files,
@@ -55,21 +49,11 @@ from torchwheel.host.ninja import find_ninja
 from torchwheel.host.this import make_private, temporary_folder
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.plan.output import decisions_document
-from torchwheel.reporting.errors import (
-    TorchwheelError,
-    announce,
-    error,
-    refusal,
-    stop_on_errors,
-)
+from torchwheel.reporting.errors import TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.reporting.masking import mask_value
 from torchwheel.reporting.terminal import count_noun, format_duration, say
 from torchwheel.reproducible import source_date
-from torchwheel.settings.config_settings import (
-    CMAKE_ARGUMENTS,
-    ConfigSettings,
-    argument_words,
-)
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy
@@ -86,7 +70,6 @@ _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadat
 def build_wheel(
     request: BuildRequest, wheel_directory: Path, metadata_directory: Path | None, *, editable: bool
 ) -> str:
-    """Build a wheel; returns its file name."""
     began = time.monotonic()
     build = _prepare_build(request)
     in_place = build.request.kind is ProjectKind.CMAKE and "inplace" in _editable_modes(build.request)
@@ -106,15 +89,14 @@ def build_wheel(
         if record is None:
             atomic_copy(built, wheel_directory / name)
         else:
-            name = finalize_wheel(
-                record, project, built, wheel_directory, metadata_directory, editable=editable
-            )
+            own = metadata_directory
+            name = finalize_wheel(record, project, built, wheel_directory, own, editable=editable)
         say(f"{name} took {format_duration(time.monotonic() - began)}")
         return name
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
-    """Write metadata of a project with tables, without installing; returns the name of the ``.dist-info`` folder."""
+    """Write metadata of a project with tables; returns the name of the ``.dist-info`` folder."""
     build = _prepare_build(request)
     metadata_directory.mkdir(parents=True, exist_ok=True)
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
@@ -126,7 +108,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution; returns its file name.
 
     Its version is the wheel's, see :mod:`torchwheel.extension.wheel_record`; a CMake project with a target is
-    configured for that. It does not need PyTorch, but has no label then.
+    configured for that.
     """
     hook_request = read_hook_request(request)
     project = hook_request.project
@@ -135,9 +117,8 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         if hook_request.kind is not ProjectKind.CMAKE:
             # setuptools_distribution names it there.
             handover = Handover(project.folder, hook_request.own, Path(folder, "handover"))
-            name = str(
-                call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner), handover=handover)
-            )
+            inner = dict(hook_request.inner)
+            name = str(call_inner(hook_request, "build_sdist", folder, inner, handover=handover))
             if source_date(project.environment) is not None:
                 # setuptools keeps times, permissions and owners of files.
                 version = name.removesuffix(".tar.gz").rpartition("-")[2]
@@ -164,7 +145,7 @@ def _configured_record(request: BuildRequest, folder: Path) -> WheelRecord | Non
 
 
 def metadata_is_cheap(project: Path) -> bool:
-    """Whether metadata is available without building: if tables describe the extensions."""
+    """Whether metadata is available without building."""
     try:
         return has_extension_tables(read_project(project))
     except TorchwheelError:
@@ -173,12 +154,7 @@ def metadata_is_cheap(project: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Build:
-    """The state before the inner backend runs.
-
-    Attributes:
-        folder: the persistent build folder.
-        jobs: the number of compilers that may run at once.
-    """
+    """The state before the inner backend runs; the build folder is a persistent one."""
 
     request: HookRequest
     folder: Path
@@ -194,7 +170,7 @@ class _Build:
 
     @cached_property
     def variables(self) -> dict[str, str]:
-        """The environment variables that the build may depend on; found by reading the project's scripts."""
+        """The environment variables that the build may depend on."""
         project = self.request.project
         named = names_in_scripts(project.folder, source_files(project.folder).files)
         return {
@@ -234,17 +210,11 @@ def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
 
 @contextmanager
 def _call_hook(
-    build: _Build,
-    hook: str,
-    folder: Path | None = None,
-    config: ConfigSettings | None = None,
+    build: _Build, hook: str, folder: Path | None = None, config: ConfigSettings | None = None
 ) -> Iterator[tuple[Path, WheelRecord | None]]:
     """Call a hook of the inner backend; yields its result, and the planned wheel (None without extensions of PyTorch).
 
     The build folder is locked meanwhile. The result is in ``folder``, or in one that is deleted.
-
-    Args:
-        config: further ``-C`` values for the inner backend.
     """
     project = build.request.project
     with held_folder(build.folder, project.folder, project.cache, build.folder / "backend.lock"):
@@ -260,7 +230,6 @@ def _call_hook(
             given = {**_inner_config(build), **(config or {})}
             configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
-
             cmake = build.request.kind is ProjectKind.CMAKE
             variables = _hook_variables(build)
             call = partial(
@@ -295,14 +264,8 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         "variables": build.variables,
         "each-time": time.time_ns() if names_files(_cmake_arguments(project, given)) else 0,
     }
-    return Configuring(
-        build.folder,
-        build.cmake_folder,
-        project.folder,
-        build.log,
-        project.settings.skip_check,
-        hash_facts(asked),
-    )
+    folders, skipped = (build.folder, build.cmake_folder, project.folder), project.settings.skip_check
+    return Configuring(*folders, build.log, skipped, hash_facts(asked))
 
 
 def _compiling(build: _Build) -> AbstractContextManager[Session]:
@@ -322,7 +285,6 @@ def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[s
 
 
 def _editable_modes(request: HookRequest) -> Iterator[object]:
-    """The modes of editable installs that scikit-build-core may be asked for."""
     project = request.project
     yield from (table.get("mode") for table in scikit_build_tables(project, "editable"))
     yield request.inner.get("editable.mode")
@@ -330,7 +292,7 @@ def _editable_modes(request: HookRequest) -> Iterator[object]:
 
 
 def _hook_variables(build: _Build) -> dict[str, str]:
-    """Environment variables for the inner backend, unless the user's environment has them."""
+    """Variables for the inner backend, unless the user's environment has them."""
     variables = {"CMAKE_GENERATOR": NINJA, "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
     host = build.request.project.host
     for name, compiler in (("CC", host.find_compiler("c")), ("CXX", host.find_compiler("cxx"))):
@@ -353,10 +315,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 
 
 def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
-    """Return the ``-C`` values that pass the backend's settings to TorchWheelConfig.cmake.
-
-    CMake keeps them in CMakeCache.txt, so a variable with a secret is left out: CMake itself runs with it.
-    """
+    """Pass the settings to TorchWheelConfig.cmake, without a variable with a secret: CMake keeps them in a file."""
     passed_on = {
         key: value
         for key, value in config_settings.items()

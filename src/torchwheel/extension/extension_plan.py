@@ -48,7 +48,6 @@ LANGUAGES = {
 
 @cache
 def language_of(source: str) -> Language | None:
-    """The language of a source file by its suffix; None for other files."""
     return LANGUAGES.get(PurePath(source).suffix.lower())
 
 
@@ -58,7 +57,7 @@ class Extension:
 
     Attributes:
         arguments: those of PyTorch's function that neither target nor wheel depend on; a setup.py has passed its own.
-        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses only the stable ABI.
+        stable_abi: the oldest PyTorch it must run with, ``"2.10"``, if it uses only the stable ABI.
         source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, instead of
             the extension's own; the first match wins.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
@@ -97,12 +96,7 @@ class Extension:
 
 @dataclass(frozen=True, eq=False)
 class ExtensionProject:
-    """A project with extensions, and the data read for it.
-
-    Attributes:
-        request: the request, with an absolute project path.
-        findings: findings about a frontend's request.
-    """
+    """A project with extensions, and the data read for it; the findings are about a frontend's request."""
 
     request: BuildRequest
     host: Host
@@ -124,12 +118,10 @@ class ExtensionProject:
 
     @property
     def cache(self) -> Path:
-        """torchwheel's cache folder."""
         return cache_folder(self.environment)
 
     @property
     def builds_folder(self) -> Path:
-        """The parent of extensions' build folders."""
         chosen = self.settings.build_dir
         return Path(chosen) if chosen else self.cache / "extensions"
 
@@ -155,15 +147,12 @@ class ExtensionInputs:
 
     Attributes:
         torch_architectures: the architectures of PyTorch's device code; None for none or unknown.
-        cxx: the C++ compiler with its version.
-        cuda_host: nvcc's host compiler with its version, if it is another one.
+        cuda_host: nvcc's host compiler, if it is another one than that of C++.
         unanswered: compilers that did not print their version, and why.
-        launcher: the command before a compiler, such as a compiler cache.
         checkout: the project's git state, or that of the sdist it was unpacked from.
         module_suffixes: how files of extension modules end for this Python, its own first.
         below: the folder in the build folder for everything except the link to the project, which is beside it; the
             plan appends its identity to the name. Empty for the build folder itself.
-        findings: findings about this machine and what is requested of it.
     """
 
     project: ExtensionProject
@@ -176,10 +165,15 @@ class ExtensionInputs:
     checkout: Checkout
     module_suffixes: tuple[str, ...]
     below: str = ""
-    launcher: tuple[str, ...] = ()
     compiler_cache: str | None = None
     cuda_host: Compiler | None = None
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """The command before a compiler: the user's own, else a compiler cache."""
+        own = self.cxx.launcher if self.cxx else ()
+        return own or ((self.compiler_cache,) if self.compiler_cache else ())
 
     @property
     def toolkit(self) -> Toolkit | None:
@@ -190,8 +184,6 @@ class ExtensionInputs:
 
 
 class StepKind(Enum):
-    """The kind of a build's step."""
-
     COMPILE_CXX = "cxx"
     COMPILE_CUDA = "cuda"
     DEVICE_LINK = "device-link"
@@ -204,11 +196,10 @@ _LINKING = {StepKind.DEVICE_LINK: "link device code", StepKind.LINK: "link"}
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a build. It runs in the build folder, and its paths are relative to that.
+    """One command of a build, without a compiler cache. It runs in the build folder, and has paths relative to that.
 
     Attributes:
         inputs: the known input files; headers come from the depfile.
-        command: program and arguments, without a compiler cache.
         sources: the project's files in it, as the project names them; several in a unity file.
     """
 
@@ -254,8 +245,7 @@ class PlannedExtension:
 
     Attributes:
         file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
-        steps: in an order in which each can run; empty before PyTorch's own BuildExtension has made them.
-        flags: those of the steps, also empty before.
+        steps: in an order in which each can run; empty before PyTorch's own BuildExtension has made them, as the flags.
         options: nvcc's options for architectures, where the project's own are used as they are.
         usual: the architectures of sources without separate ones.
     """
@@ -282,7 +272,6 @@ class ExtensionPlan:
     Attributes:
         folder: the build folder; all of it may be deleted at any time.
         below: the folder in it for everything; empty for the build folder itself.
-        layout: the spelling of paths in commands, through links in the build folder.
     """
 
     inputs: ExtensionInputs

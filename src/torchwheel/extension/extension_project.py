@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -13,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.described_extensions import described_setup_py
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
@@ -28,7 +28,7 @@ from torchwheel.plan.request_checks import (
     refused_variables,
 )
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on, stopping_errors
-from torchwheel.reporting.terminal import escape_controls
+from torchwheel.reporting.terminal import say
 from torchwheel.settings.config_settings import ConfigSettings, bare_name
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
@@ -47,9 +47,8 @@ NINJA = "Ninja"
 """The only supported CMake generator."""
 
 _SCIKIT_BUILD = ("tool", "scikit-build")
-_FORWARDED = ("cmake.define.", "define.")
+_FORWARDED = re.compile(r"(?:cmake\.)?define\.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
-
 _COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
 _OF_TREES = frozenset({"build-env"})
 
@@ -63,12 +62,11 @@ class ProjectKind(Enum):
 
     @property
     def backend(self) -> str:
-        """The module of the backend for such a package."""
         return "scikit_build_core.build" if self is ProjectKind.CMAKE else "setuptools.build_meta"
 
     @property
     def hooks(self) -> str:
-        """The module of the hooks: that backend's, or torchwheel's wrappers that report its problems."""
+        """The module of the hooks: the backend's, or torchwheel's own that add the tables' extensions."""
         return "torchwheel.extension.table_setup" if self is ProjectKind.TABLES else self.backend
 
     @property
@@ -82,12 +80,7 @@ class ProjectKind(Enum):
 
 @dataclass(frozen=True)
 class HookRequest:
-    """A frontend's request for a project.
-
-    Attributes:
-        own: torchwheel's own part of ``-C``.
-        inner: the inner backend's part of ``-C``.
-    """
+    """A frontend's request for a project, with torchwheel's own part of ``-C`` and that of the inner backend."""
 
     project: ExtensionProject
     kind: ProjectKind
@@ -108,39 +101,32 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     }
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
-    obeyed = replace(
-        project.request, environment=pytorch_variables().without_refused(project.request.environment)
-    )
+    settings = project.settings
     moved = moved_cache(asked_cache_folder(project.environment), project.cache)
     project = replace(
         project,
-        request=obeyed,
-        findings=(*project.findings, *refused_variable_findings(project.settings), *moved),
+        request=replace(project.request, environment=pytorch_variables().without_refused(environment)),
+        findings=(*project.findings, *refused_variable_findings(settings), *moved),
     )
-    kind = project_kind(project.pyproject, project.settings.extensions_from)
+    kind = project_kind(project.pyproject, settings.extensions_from)
     backend = "scikit-build-core" if kind is ProjectKind.CMAKE else "setuptools"
-    problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
-    problems += refused_variables(project.settings)
+    problems = [*of_another_backend(settings, backend, str(project.folder), has_options=False)]
+    problems += refused_variables(settings)
     if kind is ProjectKind.TABLES:
         problems += _unread_descriptions(project)
     problems += [
         Problem.of("setting-of-trees", origin=one.origin, setting=one.component or one.key)
-        for one in project.settings.entries.values()
+        for one in settings.entries.values()
         if not _has_effect(one, kind)
     ]
     if kind is ProjectKind.CMAKE:
-        problems += partial_build(project.settings)
+        problems += partial_build(settings)
     stop_on(problems)
-    passthrough = project.settings.passthrough
-    own = {key: value for key, value in given.items() if bare_name(key) not in passthrough}
-    forwarded = {
-        f"cmake.define.{name.removeprefix(prefix)}": value
-        for key, value in own.items()
-        for name in (bare_name(key),)
-        for prefix in _FORWARDED
-        if name.startswith(prefix)
-    }
-    inner = {**passthrough, **(forwarded if kind is ProjectKind.CMAKE else {})}
+    own = {key: value for key, value in given.items() if bare_name(key) not in settings.passthrough}
+    inner = dict(settings.passthrough)
+    for key, value in own.items() if kind is ProjectKind.CMAKE else ():
+        if prefix := _FORWARDED.match(name := bare_name(key)):
+            inner[f"cmake.define.{name[prefix.end() :]}"] = value
     return HookRequest(project, kind, own, inner)
 
 
@@ -169,9 +155,6 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
     """Determine how a project describes its extensions: in tables, else in a setup.py that names some, else in CMake.
 
     Projects that build with setup.py often also have a CMakeLists.txt for C++ programs.
-
-    Args:
-        chosen: the setting ``extensions-from``.
     """
     folder = project.folder
     if has_extension_tables(project):
@@ -194,32 +177,30 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
 
 
 def project_plan(asked: HookRequest) -> ExtensionPlan:
-    """Plan a project's extensions from its tables, else from its setup.py."""
     project = asked.project
     if asked.kind is ProjectKind.TABLES:
         plan = plan_extensions(project, project_extensions(project))
         return plan if stopping_errors(plan.findings, plan.skipped) else described_plan(plan)
     if asked.kind is ProjectKind.SETUP_PY:
-        return plan_setup_py(project)
+        return _plan_setup_py(project)
     raise refusal("commands-of-cmake", origin=project.folder / "CMakeLists.txt", folder=project.folder)
 
 
 def described_plan(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
-    """Return the plan of tables or of CMake's functions with steps; see :func:`planned_steps.with_described_steps`."""
+    """See :func:`torchwheel.extension.setuptools_ext.with_described_steps`."""
     try:
-        from torchwheel.extension.planned_steps import with_described_steps  # imports setuptools
+        from torchwheel.extension.setuptools_ext import with_described_steps  # imports setuptools
     except ImportError:
         raise refusal("setuptools-missing", origin=plan.project.folder / "pyproject.toml") from None
     return with_described_steps(plan, build)
 
 
-def plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
-    """Plan the extensions of a project's setup.py, with the commands of PyTorch's own BuildExtension."""
+def _plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
     with read_setup_py(project) as (extensions, described):
         plan = plan_extensions(project, described)
         if stopping_errors(plan.findings, plan.skipped):
             return plan
-        from torchwheel.extension.planned_steps import with_steps  # imports setuptools
+        from torchwheel.extension.setuptools_ext import with_steps  # imports setuptools
 
         return with_steps(plan, extensions)
 
@@ -234,18 +215,14 @@ def read_setup_py(project: ExtensionProject) -> Iterator[tuple[list[Any], tuple[
     script = str(project.folder / "setup.py")
     try:
         # Most projects and frontends do not use setuptools, and importing it replaces distutils.
-        from torchwheel.extension.setuptools_ext import torch_extensions
+        from torchwheel.extension.setuptools_ext import described_setup_py, torch_extensions
 
         core: Any = import_module("distutils.core")
     except ImportError:
         raise refusal("setuptools-missing", origin=script) from None
 
-    print(
-        f"torchwheel: running {escape_controls(script)}, which says what its extensions are",
-        file=sys.stderr,
-        flush=True,
-    )
     with _standing_in(project):
+        say(f"running {script}, which says what its extensions are")
         distribution = _run_setup_py(core, script)
         extensions = torch_extensions(distribution.ext_modules)
         if not extensions:
@@ -262,14 +239,13 @@ def _run_setup_py(core: Any, script: str) -> Any:
     except TorchwheelError:
         raise
     except Exception as failure:  # whatever the project's own code raises
-        raise refusal(
-            "setup-py-failed", origin=script, kind=type(failure).__name__, text=failure
-        ) from failure
+        kind = type(failure).__name__
+        raise refusal("setup-py-failed", origin=script, kind=kind, text=failure) from failure
 
 
 @contextmanager
 def _standing_in(project: ExtensionProject) -> Iterator[None]:
-    """Run the script like a hook in its folder; its output goes to stderr, to keep stdout for the document."""
+    """Run the script like a hook in its folder; stdout is for the document alone."""
     before, path = Path.cwd(), list(sys.path)
     os.chdir(project.folder)
     sys.path.insert(0, str(project.folder))

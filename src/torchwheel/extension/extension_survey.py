@@ -11,8 +11,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
-from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.torch_steps import set_variables
+from torchwheel.extension.device_code import own_architectures, requested_architectures
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
@@ -21,7 +21,6 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
-from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import find_compiler_cache, missing_cache
 from torchwheel.host.compilers import ask_version, find_compilers
@@ -39,8 +38,7 @@ from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.torch_install.cpp_extension import cpp_extension
-from torchwheel.torch_install.front_end_torch import front_end_findings
-from torchwheel.torch_install.installed_torch import torch_architectures
+from torchwheel.torch_install.installed_torch import front_end_findings, torch_architectures
 from torchwheel.tree.source_tree import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
@@ -52,10 +50,7 @@ _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
 def read_extension_project(request: BuildRequest) -> ExtensionProject:
-    """Read the settings of a project with extensions, and this machine.
-
-    Variables for PyTorch's own version are not for the project's.
-    """
+    """Read the settings of a project with extensions, and this machine."""
     host = this_host(request.environment)
     settings = load_settings(
         request.project,
@@ -66,19 +61,15 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
         working_folder=request.working_folder,
     )
     project = ExtensionProject(request, host, settings)
-    project = replace(
-        project, findings=tuple(shared_cache(writers_of_builds(project.cache, project.settings)))
-    )
+    findings = tuple(shared_cache(writers_of_builds(project.cache, settings)))
     # The variables in the settings may name other compilers.
     if project.environment != request.environment:
-        return replace(
-            project, host=replace(host, compilers=find_compilers(project.environment, host.system))
-        )
-    return project
+        host = replace(host, compilers=find_compilers(project.environment, host.system))
+    return replace(project, host=host, findings=findings)
 
 
 def _relevant_variables(environment: Mapping[str, str], project: Path) -> dict[str, str]:
-    """Drop what is for PyTorch's own build or for CMake, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
+    """Drop what is for PyTorch's own build and version or for CMake, and expand TORCH_CUDA_ARCH_LIST like PyTorch."""
     left_out = _OF_PYTORCH if is_file(project / "CMakeLists.txt") else (*_OF_PYTORCH, "CMAKE_ARGS")
     relevant = {name: text for name, text in environment.items() if not name.startswith(left_out)}
     asked = relevant.get(ARCH_LIST, "")
@@ -102,7 +93,6 @@ def plan_extensions(
     Args:
         install: whether a toolkit that is still to be installed is; else it is assumed, because metadata and a
             printed plan need nothing but its release.
-        below: see :class:`ExtensionInputs`.
     """
     torch = project.torch
     cuda = project.builds_cuda and any(extension.uses_cuda for extension in extensions)
@@ -129,7 +119,6 @@ def plan_extensions(
         module_suffixes=tuple(EXTENSION_SUFFIXES),
         below=below,
         cuda_host=cuda_host,
-        launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         compiler_cache=cache,
     )
     findings = [*front_end_findings(torch, project.environment)]
@@ -158,10 +147,7 @@ def ask_compilers(
 
 
 def _nvcc_host_compiler(project: ExtensionProject) -> Compiler | None:
-    """Return the compiler of ``CC`` where it alone is named; torch.utils.cpp_extension gives it to nvcc.
-
-    So a machine whose usual compiler is too new for CUDA is used.
-    """
+    """The compiler of ``CC`` where it alone is named, as for a machine whose usual one is too new for CUDA."""
     environment, c = project.environment, project.host.find_compiler("c")
     named = environment.get("CC") and not environment.get("CXX")
     return c if named and c is not None and c.found and c.kind != "msvc" else None
@@ -170,46 +156,35 @@ def _nvcc_host_compiler(project: ExtensionProject) -> Compiler | None:
 def extension_toolkit(
     project: ExtensionProject, extensions: Sequence[Extension] = (), *, install: bool = False
 ) -> Selection | None:
-    """The toolkit that compiles for what is requested; PyTorch's own architectures follow from it, not it from them.
+    """The toolkit that compiles for what is requested; None for a PyTorch without CUDA.
 
     Args:
         install: whether to install PyPI's packages into torchwheel's cache, if they are the choice.
-
-    Returns:
-        The choice; None for a PyTorch without CUDA.
     """
     if project.torch.cuda is None:
         return None
     selection = _select_toolkit(project, extensions, project.torch.cuda)
     if not install or not selection.to_install or selection.toolkit is None:
         return selection
+    abi_tag, installing = project.host.python.abi_tag, Installing(project.folder, project.environment)
     install_toolkit_packages(
-        project.cache,
-        selection.toolkit.version,
-        selection.to_install,
-        project.host.python.abi_tag,
-        Installing(project.folder, project.environment),
+        project.cache, selection.toolkit.version, selection.to_install, abi_tag, installing
     )
     return _select_toolkit(project, extensions, project.torch.cuda)
 
 
 def _select_toolkit(project: ExtensionProject, extensions: Sequence[Extension], cuda: str) -> Selection:
-    lists = requested_architectures(extensions, project.settings)
+    settings, host, folders = project.settings, project.host, import_folders(None)
+    lists = requested_architectures(extensions, settings)
     architectures = tuple(architecture for one in lists for architecture in one.architectures)
-    candidates = find_candidates(
-        project.settings,
-        project.host,
-        project.environment,
-        project.cache,
-        import_folders(None),
-        compiler_packages(),
+    needs = ExtensionNeeds(settings, host, architectures, cuda)
+    return select_toolkit(
+        needs,
+        find_candidates(settings, host, project.environment, project.cache, folders, compiler_packages()),
     )
-    needs = ExtensionNeeds(project.settings, project.host, architectures, cuda)
-    return select_toolkit(needs, candidates)
 
 
 def project_cache(project: ExtensionProject) -> str | None:
-    """Choose the compiler cache of a project's builds."""
     settings, environment = project.settings, project.environment
     if settings.compiler_cache == "auto" and environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
         return None

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.extension.extension_plan import ExtensionProject
-from torchwheel.extension.wheel_naming import labelled_version, python_tags
-from torchwheel.extension.wheel_record import WheelRecord
+from torchwheel.extension.wheel_record import WheelRecord, labelled_version, python_tags
 from torchwheel.host.this import home_names
 from torchwheel.plan.output import changing_settings
 from torchwheel.proof.module_checks import verify_extension_contents
@@ -17,9 +16,8 @@ from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
 from torchwheel.tree.source_files import vendored_libraries
 from torchwheel.versions import major_minor
-from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name
-from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
+from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata, replaced_build
 from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.proof import Expectation
 from torchwheel.wheel.rewrite import Relabelling, relabel_metadata, relabel_wheel
@@ -34,11 +32,7 @@ def finalize_wheel(
     *,
     editable: bool = False,
 ) -> str:
-    """Label a wheel, verify it against the plan, add the build manifest, and place it under its final name.
-
-    Returns:
-        The wheel's file name.
-    """
+    """Label a wheel, verify it against the plan, add the build manifest, and place it; returns its file name."""
     name, version, tags = parse_file_name(built)
     relabelling = _relabelling_for(record, version, tags)
     labelled = built.parent / "labelled"
@@ -57,7 +51,7 @@ def finalize_wheel(
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
-    problems = tuple(replaced_build(record, project, wheel_directory / relabelled.name))
+    problems = tuple(_replaced_build(record, project, wheel_directory / relabelled.name))
     return finalize(
         relabelled,
         wheel_directory,
@@ -79,51 +73,40 @@ def _named_folders(project: ExtensionProject) -> dict[str, str]:
     return {str(project.folder): "<project>", sys.prefix: "<python>"}
 
 
-def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
+def _replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
     """Report that a wheel of another build would be replaced; another commit of the project does not count as one."""
 
     def describe_difference(made: Mapping[str, Any]) -> str:
         if "extensions" not in made:
             return NO_MANIFEST
-        folders = {
-            **home_names(project.environment),
-            **(_named_folders(project) if project.reproducible else {}),
-        }
+        folders = home_names(project.environment) | (_named_folders(project) if project.reproducible else {})
         old, new = _relevant_choices(made), _relevant_choices(as_written(record.provenance, folders))
         names = [name for name in new | old if old.get(name) != new.get(name)]
         return f"the two differ in {', '.join(names)}" if names else ""
 
-    return wheel_finalize.replaced_build(wheel, describe_difference)
+    return replaced_build(wheel, describe_difference)
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
     """The settings in a manifest's plan part that change the wheel."""
-    found = changing_settings(made)
-    modules = made["extensions"]["modules"]
-    found["the value of a setting that no manifest tells"] = str(made.get("unrecorded", ""))
-    found["PyTorch"] = ", ".join(made["extensions"]["requires"])
-    found["CUDA"] = major_minor(made.get("toolchain", {}).get("cuda") or "")
-    found["device code"] = ", ".join(sorted({label for one in modules for label in one["architectures"]}))
-    return found
+    labels = {label for one in made["extensions"]["modules"] for label in one["architectures"]}
+    return changing_settings(made) | {
+        "the value of a setting that no manifest tells": str(made.get("unrecorded", "")),
+        "PyTorch": ", ".join(made["extensions"]["requires"]),
+        "CUDA": major_minor(made.get("toolchain", {}).get("cuda") or ""),
+        "device code": ", ".join(sorted(labels)),
+    }
 
 
 def finalize_metadata(record: WheelRecord, folder: Path) -> str:
-    """Relabel a prepared ``*.dist-info`` like the wheel.
-
-    Returns:
-        The folder's new name.
-    """
+    """Relabel a prepared ``*.dist-info`` like the wheel; returns its new name."""
     version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
     # setuptools prepares no WHEEL file, which would have tags.
     return relabel_metadata(folder, _relabelling_for(record, version, ()))
 
 
 def _relabelling_for(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
-    """Return the version, requirements and tags of a wheel.
-
-    Args:
-        version: the wheel's version; its own local label precedes the plan's.
-    """
+    """Return the version, requirements and tags of a wheel, whose own local label precedes the plan's."""
     return Relabelling(
         version=labelled_version(version, record.version, record.local_version),
         requires=record.requires,

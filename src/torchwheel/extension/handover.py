@@ -1,6 +1,6 @@
 """Exchange data between a hook and the setup.py or CMake that it runs: settings in, the wheel's record and errors out.
 
-The inner backend runs in a subprocess. An environment variable connects the torchwheel in it to the hook.
+An environment variable connects the torchwheel in that process to the hook.
 """
 
 from __future__ import annotations
@@ -52,18 +52,17 @@ class Handover:
     folder: Path | None
 
     def variables(self) -> dict[str, str]:
-        """The environment variable that carries it."""
         folder = None if self.folder is None else str(self.folder)
         content = [str(self.project), dict(self.config_settings), folder]
         return {VARIABLE: json.dumps(content, sort_keys=True)}
 
     def record(self) -> WheelRecord | None:
-        """Read the planned wheel, of which CMake plans each extension alone; None without extensions of PyTorch."""
+        """The planned wheel, of which CMake plans each extension alone; None without extensions of PyTorch."""
         files = find_below(self.folder, f"*{_RECORD}") if self.folder else []
         return combine_records([read_wheel_record(file) for file in files]) if files else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """Read the problems that stopped torchwheel in the finished process."""
+        """What stopped torchwheel in the finished process."""
         file = self.folder and self.folder / _PROBLEMS
         if not file or not is_file(file):
             return ()
@@ -72,8 +71,7 @@ class Handover:
 
 def read_handover(environment: Mapping[str, str]) -> Handover | None:
     """Read the data of the hook that started this process; None without one."""
-    text = environment.get(VARIABLE)
-    if not text:
+    if not (text := environment.get(VARIABLE)):
         return None
     project, config_settings, folder = json.loads(text)
     return Handover(Path(project), config_settings, None if folder is None else Path(folder))
@@ -121,16 +119,13 @@ def errors_handed_over() -> Iterator[None]:
     setuptools' own backend does not read ``-C``, so without such a hook remedies name variables.
 
     Raises:
-        StoppedBuild: after an error.
-        SystemExit: after a signal.
+        StoppedBuild: after an error; after a signal its base, SystemExit.
     """
     hook = handover_here()
     config_settings = hook.config_settings if hook else None
     try:
-        with (
-            settings_written_as(as_variable) if hook is None else nullcontext(),
-            report_errors(config_settings),
-        ):
+        written = settings_written_as(as_variable) if hook is None else nullcontext()
+        with written, report_errors(config_settings):
             try:
                 yield
             except TorchwheelError as error:
@@ -169,7 +164,6 @@ def show_variable(name: str, value: str) -> None:
 
 
 def hide_variable(name: str) -> None:
-    """Undo :func:`show_variable`."""
     shown, own = _SHOWN.pop(name, ("", {}))
     if shown and os.environ.get(name) == shown:
         del os.environ[name]

@@ -46,8 +46,6 @@ def call_inner(
         handover: data for the torchwheel in the subprocess; None for only the settings.
         temporary: the folder of its temporary files; the user's own if None.
         log: a file for all output; None for one that is kept only if the hook fails.
-        watch: called with each line of its output.
-        follow: see :func:`torchwheel.engine.process.run_streaming`.
     """
     user = request.project.environment
     # PATH is the user's own, preceded by the script that replaces a missing compiler cache.
@@ -55,31 +53,19 @@ def call_inner(
     own: AbstractContextManager[dict[str, str]] = nullcontext({})
     if temporary is not None:
         own = temporary_variables(temporary, request.project.settings.env)
-    with (
-        _log_file(log) as file,
-        tempfile.TemporaryDirectory(prefix="torchwheel-") as unread,
-        own as folders,
-    ):
+    unread_folder = tempfile.TemporaryDirectory(prefix="torchwheel-")
+    with _log_file(log) as file, unread_folder as unread, own as folders:
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         # Into a pipe Python would write only whole buffers, so its lines would come after those of the compilers.
         environment = {**user, **_compiler_commands(request), **ours, **folders, **hook_handover.variables()}
         environment["PYTHONUNBUFFERED"] = "1"
-        folder = request.project.folder
+        run, folder = partial(run_streaming, log=file, watch=watch, follow=follow), request.project.folder
 
         def call(jobs: int | None) -> Any:
+            whole = environment if jobs is None else {**environment, _JOBS: str(jobs)}
             try:
                 made = call_hook(
-                    (request.kind.hooks,),
-                    hook,
-                    arguments,
-                    partial(
-                        run_streaming,
-                        log=file,
-                        watch=watch,
-                        follow=follow,
-                    ),
-                    folder=folder,
-                    environment=environment if jobs is None else {**environment, _JOBS: str(jobs)},
+                    (request.kind.hooks,), hook, arguments, run, folder=folder, environment=whole
                 )
             except ProcessFailed as failure:
                 what = f"{request.kind.requirement.partition('>')[0]} ended with status {failure.code}"
@@ -118,7 +104,7 @@ def _log_file(log: Path | None) -> Iterator[Path]:
 
 
 def required_packages(request: BuildRequest, hook: str) -> list[str]:
-    """Return the result of ``get_requires_for_build_*``: only what the build needs.
+    """Return the result of ``get_requires_for_build_*``.
 
     The CUDA toolkit is not among it: NVIDIA's packages beside PyTorch may be of another release than a toolkit's, so
     the build installs those in torchwheel's cache.
@@ -132,10 +118,8 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
         # PyTorch's own commands are setuptools'.
         names.append(ProjectKind.SETUP_PY.requirement)
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
-        environment = hook_request.project.environment
-        if not any(name.startswith("ninja") for name in names) and not has_program_version(
-            "ninja", _RUNS_NINJA, environment
-        ):
+        named = any(name.startswith("ninja") for name in names)
+        if not named and not has_program_version("ninja", _RUNS_NINJA, hook_request.project.environment):
             names.append(_NINJA)
     return list(dict.fromkeys(names))
 
@@ -158,6 +142,5 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
 
 
 def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
-    if hook == _SDIST_HOOK:
-        return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
-    return hook_request.kind is ProjectKind.CMAKE
+    is_run = hook != _SDIST_HOOK or is_labelled(hook_request.project.settings)
+    return is_run and hook_request.kind is ProjectKind.CMAKE

@@ -21,13 +21,7 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
 from torchwheel.host.compilers import command_words
-from torchwheel.reporting.errors import (
-    Problem,
-    collect_problems,
-    find_nearest,
-    refusal,
-    stop_on,
-)
+from torchwheel.reporting.errors import Problem, collect_problems, find_nearest, refusal, stop_on
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
@@ -42,11 +36,7 @@ _PASSED_ON = ("include-dirs", "library-dirs", "libraries")
 
 @dataclass(frozen=True)
 class Spelling:
-    """The spelling of options in one place.
-
-    Attributes:
-        noun: the term for an option there: ``a setting of an extension``.
-    """
+    """The spelling of options in one place, where the noun is the term for one."""
 
     noun: str
     option: Callable[[str], str]
@@ -56,14 +46,9 @@ class Spelling:
     def unknown_option(self, name: str, known: Iterable[str], origin: str) -> Problem:
         names = tuple(known)
         meant = find_nearest(name, names)
-        return Problem.of(
-            "unknown-setting/extension-near" if meant else "unknown-setting/extension",
-            origin=origin,
-            name=name,
-            noun=self.noun,
-            meant=meant,
-            settings=", ".join(names),
-        )
+        key = "unknown-setting/extension-near" if meant else "unknown-setting/extension"
+        values = {"noun": self.noun, "meant": meant, "settings": ", ".join(names)}
+        return Problem.of(key, origin=origin, name=name, **values)
 
 
 TOML = Spelling("a setting of an extension", str, Key.toml_example)
@@ -83,18 +68,15 @@ class ExtensionOptions:
 
 
 def has_extension_tables(project: Project) -> bool:
-    """Whether a project describes extensions in its pyproject.toml."""
     return bool(_raw_tables(project))
 
 
 def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
-    """Read the extension tables of a pyproject.toml, in order."""
     problems: list[Problem] = []
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
-        raise refusal(
-            "ill-typed-value/extensions", origin="pyproject.toml [tool.torchwheel]", value=raw_text(raw)
-        )
+        origin = "pyproject.toml [tool.torchwheel]"
+        raise refusal("ill-typed-value/extensions", origin=origin, value=raw_text(raw))
     tables: list[ExtensionOptions] = []
     for number, content in enumerate(raw, 1):
         name = content.get("name")
@@ -102,16 +84,12 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
         with collect_problems(problems):
             tables.append(read_options(content, f"pyproject.toml {ARRAY} {named}"))
     names = [content["name"] for content in raw if "name" in content]
-    problems += repeated_names(names, f"pyproject.toml {ARRAY}")
+    for number, name in enumerate(names):
+        if (count := names.count(name)) > 1 and name not in names[:number]:
+            origin = f"pyproject.toml {ARRAY}"
+            problems.append(Problem.of("repeated-setting/extension", origin=origin, count=count, name=name))
     stop_on(problems)
     return tuple(tables)
-
-
-def repeated_names(names: Sequence[Any], origin: str) -> Iterator[Problem]:
-    """Report each name that several extensions have."""
-    for number, name in enumerate(names):
-        if names.count(name) > 1 and name not in names[:number]:
-            yield Problem.of("repeated-setting/extension", origin=origin, count=names.count(name), name=name)
 
 
 def _raw_tables(project: Project) -> Any:
@@ -122,16 +100,10 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
     """Read the options of one extension from key -> raw value."""
     problems: list[Problem] = []
     values = read_values(content, origin, spelling, problems)
-    problems += [
-        Problem.of(
-            "incomplete-extension",
-            origin=origin,
-            key=needed[0],
-            assignment=spelling.example(EXTENSION_KEYS[needed[0]]),
-        )
-        for needed in (("name",), ("sources", "cuda-sources"))
-        if not content.keys() & set(needed)
-    ]
+    for needed in (("name",), ("sources", "cuda-sources")):
+        if content.keys().isdisjoint(needed):
+            key, example = needed[0], spelling.example(EXTENSION_KEYS[needed[0]])
+            problems.append(Problem.of("incomplete-extension", origin=origin, key=key, assignment=example))
     stop_on(problems)
     return ExtensionOptions(values, origin, spelling)
 
@@ -141,14 +113,11 @@ def read_values(
 ) -> dict[str, Any]:
     """Read the values of options, each of its key's type: key -> value."""
     values: dict[str, Any] = {}
-    keys = EXTENSION_KEYS
     for name, raw in content.items():
-        if name not in keys:
-            problems.append(spelling.unknown_option(name, keys, origin))
+        if (key := EXTENSION_KEYS.get(name)) is None:
+            problems.append(spelling.unknown_option(name, EXTENSION_KEYS, origin))
             continue
-        key = keys[name]
-        example = spelling.example(key)
-        whole = Location(spelling.option(name), origin, example, textual=spelling.textual)
+        whole = Location(spelling.option(name), origin, spelling.example(key), textual=spelling.textual)
         with collect_problems(problems):
             if not key.table:
                 values[name] = key.type.read(raw, whole)
@@ -166,11 +135,7 @@ def read_values(
 def project_extensions(
     project: ExtensionProject, described: Sequence[ExtensionOptions] | None = None
 ) -> tuple[Extension, ...]:
-    """Return the described extensions, for the installed PyTorch and the requested target.
-
-    Args:
-        described: the options; None for the tables of its pyproject.toml.
-    """
+    """Return the extensions, of the tables by default, for the installed PyTorch and the requested target."""
     found = read_extension_tables(project.pyproject) if described is None else described
     extensions = described_extensions(found, project.folder, cuda=project.builds_cuda)
     if described is not None:
@@ -193,25 +158,18 @@ def cuda_left_out(project: ExtensionProject) -> Iterator[Problem]:
     if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
     if has_cuda_source(project.folder):
-        yield Problem.of(
-            "torch-without-cuda/left-out",
-            origin=asked[0].origin,
-            key=asked[0].key,
-            value=asked[0].text,
-            torch=torch.version,
-        )
+        values = {"origin": asked.origin, "key": asked.key, "value": asked.text}
+        yield Problem.of("torch-without-cuda/left-out", torch=torch.version, **values)
 
 
-def requested_hardware(project: ExtensionProject) -> list[Setting]:
-    """The settings of the command, of variables of torchwheel's or of an sdist that name GPUs or architectures."""
+def requested_hardware(project: ExtensionProject) -> Setting | None:
+    """The setting of the command, of torchwheel's variables or of an sdist that names GPUs or architectures."""
     sdist = project.pyproject.sdist
-    given = filter(None, map(project.settings.get, ("target", "arch")))
-    return [
-        one
-        for one in given
-        if one.text and not one.ambient
-        if one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
-    ]
+    for one in filter(None, map(project.settings.get, ("target", "arch"))):
+        is_asked = one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
+        if one.text and not one.ambient and is_asked:
+            return one
+    return None
 
 
 def target_without_code(project: ExtensionProject, extensions: Iterable[Extension]) -> Iterator[Problem]:
@@ -223,7 +181,7 @@ def target_without_code(project: ExtensionProject, extensions: Iterable[Extensio
     if not asked or not project.builds_cuda or any(one.cuda_sources for one in given):
         return
     if any(one.uses_cuda for one in given) or has_cuda_source(project.folder):
-        yield Problem.of("target-without-code", origin=asked[0].origin, key=asked[0].key, value=asked[0].text)
+        yield Problem.of("target-without-code", origin=asked.origin, key=asked.key, value=asked.text)
 
 
 def described_extensions(
@@ -245,46 +203,44 @@ def _make_extension(
     described: ExtensionOptions, project: Path, problems: list[Problem], *, cuda: bool
 ) -> Extension:
     values, origin, option = described.values, described.origin, described.spelling.option
-    sources = find_sources(values.get("sources", ()), project, option("sources"), origin, problems)
-    # Without CUDA they are not compiled, but a pattern that matches nothing is still a mistake.
-    cuda_sources = find_sources(
-        values.get("cuda-sources", ()), project, option("cuda-sources"), origin, problems
+    # Without CUDA some are not compiled, but a pattern that matches nothing is still a mistake.
+    sources, cuda_sources = (
+        find_sources(values.get(key, ()), project, option(key), origin, problems)
+        for key in ("sources", "cuda-sources")
     )
-    architectures = values.get("architectures", {})
-    everything = [*sources, *cuda_sources]
+    architectures, everything = values.get("architectures", {}), [*sources, *cuda_sources]
     problems += unmatched_architectures(architectures, everything, option("architectures"), origin)
+    named = {"origin": origin, "extension": described.name, "languages": ", ".join(LANGUAGES)}
     problems += [
-        Problem.of(
-            "unknown-source-language",
-            origin=origin,
-            source=source,
-            extension=described.name,
-            suffix=PurePath(source).suffix or "it",
-            languages=", ".join(LANGUAGES),
-        )
-        for source in everything
-        if language_of(source) is None
+        Problem.of("unknown-source-language", source=one, suffix=PurePath(one).suffix or "it", **named)
+        for one in everything
+        if language_of(one) is None
     ]
+    return Extension(
+        name=described.name,
+        sources=tuple(dict.fromkeys(everything if cuda else sources)),
+        arguments=_torch_arguments(values, with_cuda=bool(cuda and cuda_sources)),
+        flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
+        source_architectures=architectures,
+        origin=origin,
+        **{key.replace("-", "_"): values[key] for key in _COPIED if key in values},
+    )
+
+
+def _torch_arguments(values: Mapping[str, Any], *, with_cuda: bool) -> dict[str, Any]:
+    """The arguments of PyTorch's function."""
+    arguments: dict[str, Any] = {
+        key.replace("-", "_"): list(values[key]) for key in _PASSED_ON if key in values
+    }
     define: Mapping[str, bool | int | str] = values.get("define", {})
     macros = [
         (name, None if value is True else str(value)) for name, value in define.items() if value is not False
     ]
-    arguments: dict[str, Any] = {
-        key.replace("-", "_"): list(values[key]) for key in _PASSED_ON if key in values
-    }
     arguments |= {
-        "define_macros": macros + ([(WITH_CUDA, None)] if cuda and cuda_sources else []),
+        "define_macros": macros + ([(WITH_CUDA, None)] if with_cuda else []),
         "undef_macros": [name for name, value in define.items() if value is False],
         "extra_link_args": list(values.get("link-flags", ())),
     }
     if linked := values.get("device-link-libraries", ()) or values.get("device-link"):
         arguments |= {"dlink": True, "dlink_libraries": [] if linked is True else list(linked)}
-    extension = Extension(
-        name=described.name,
-        sources=tuple(dict.fromkeys(everything if cuda else sources)),
-        arguments=arguments,
-        flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
-        source_architectures=architectures,
-        origin=origin,
-    )
-    return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})
+    return arguments

@@ -1,8 +1,7 @@
 """setuptools' commands for a setup.py with extensions of PyTorch: labelled, verified wheels, and sdists.
 
 setuptools' entry point ``finalize_distribution_options`` calls :func:`finalize` if a setup.py has imported torchwheel
-(``_setuptools_entry_point.py``). If torchwheel's backend runs the setup.py, it finalizes the wheel instead. In both
-cases no leftovers of an earlier build are packed.
+(``_setuptools_entry_point.py``). If torchwheel's backend runs the setup.py, it finalizes the wheel instead.
 Source: https://setuptools.pypa.io/en/latest/userguide/extension.html
 """
 
@@ -17,19 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel.extension.described_extensions import OPTIONS
+from torchwheel.extension.described_extensions import OPTIONS, torch_extensions
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.options import requested_hardware
 from torchwheel.extension.setuptools_ext import (
     BuildExtension,
     TargetedBuild,
     plan_of,
-    torch_extensions,
     with_file_names,
 )
-from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.extension.wheel_record import (
     is_labelled,
+    labelled_version,
     record_if_torch,
     record_of,
     sdist_files,
@@ -47,10 +45,8 @@ if TYPE_CHECKING:
     from setuptools import Distribution
 
 
-_WHEEL = "bdist_wheel"
+_WHEEL, _SDIST, _BUILD_EXT = "bdist_wheel", "sdist", "build_ext"
 _COMMANDS = frozenset({_WHEEL, "dist_info", "editable_wheel"})
-_SDIST = "sdist"
-_BUILD_EXT = "build_ext"
 
 
 def finalize(distribution: Distribution) -> None:
@@ -58,15 +54,16 @@ def finalize(distribution: Distribution) -> None:
 
     A distribution without extensions of PyTorch, and commands for other results, are not changed.
     """
-    extensions = torch_extensions(distribution.ext_modules)
+    if not (extensions := torch_extensions(distribution.ext_modules)):
+        return
     commands = set(getattr(distribution, "script_args", None) or ())
     # Without arguments no setup.py runs: a build hook of another backend calls a command of its own choice.
-    if extensions and commands and not _have_own_command(distribution, extensions):
+    if commands and not _have_own_command(distribution, extensions):
         return
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
-    if extensions and _WHEEL in commands:
+    if _WHEEL in commands:
         _mix_in(distribution, _WHEEL, _FreshWheel)
-    if not extensions or not (makes_wheel or _SDIST in commands):
+    if not makes_wheel and _SDIST not in commands:
         return
     labelled: dict[str, type] = {"egg_info": _LabelledVersion, _SDIST: _RecordedSdist}
     with errors_handed_over():
@@ -87,8 +84,7 @@ def refuse_to_ignore_target(distribution: Distribution) -> None:
         return
     with errors_handed_over():
         if asked := requested_hardware(project_here()):
-            one = asked[0]
-            raise refusal("target-ignored", origin=one.origin, key=one.key, value=one.text)
+            raise refusal("target-ignored", origin=asked.origin, key=asked.key, value=asked.text)
 
 
 def _have_own_command(distribution: Distribution, extensions: Iterable[Any]) -> bool:
@@ -117,10 +113,7 @@ def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes:
 
 
 class _LabelledVersion:
-    """Mixed into ``egg_info``, which determines the version: adds the wheel's or the sdist's label.
-
-    Not with its option ``tag_build``, because the setup.cfg in every sdist of setuptools clears it.
-    """
+    """Mixed into ``egg_info``: adds the label. Its option ``tag_build`` is cleared by the setup.cfg in every sdist."""
 
     def tagged_version(self: Any) -> str:
         # setuptools calls this again after it has set the result as the distribution's version.
@@ -142,8 +135,7 @@ ALONE: set[Path] = set()
 def _lock_project() -> Iterator[None]:
     """Lock the project in the current folder against other builds and sdists.
 
-    One for another target or with other flags would write its modules into the same ``build``, and its version into the
-    same ``*.egg-info``.
+    Another would write its modules into the same ``build``, and its version into the same ``*.egg-info``.
     """
     folder = Path.cwd().resolve()
     if folder in ALONE:
@@ -153,10 +145,9 @@ def _lock_project() -> Iterator[None]:
     lock = project_here().cache / f"setuptools-{hash_facts(str(folder))}.lock"
     with ExitStack() as held:
         # Errors under the lock are the project's or setuptools' own.
+        waiting = f"waiting for another build in {folder} to end"
         with errors_handed_over():
-            held.enter_context(
-                folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end"))
-            )
+            held.enter_context(folder_lock(folder, lock, lambda: say(waiting)))
         ALONE.add(folder)
         try:
             yield
@@ -226,9 +217,9 @@ class _LabelledWheel:
         super().run()  # type: ignore[misc]
         # The version already has the label, from egg_info.
         made = self.distribution.torchwheel_plan[1]
-        plan = with_file_names(made, self.get_finalized_command("build_ext"))
+        plan = with_file_names(made, self.get_finalized_command(_BUILD_EXT))
         record = replace(record_of(plan), label="")
-        files = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
+        files = [Path(path) for command, _, path in self.distribution.dist_files if command == _WHEEL]
         with errors_handed_over(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not files:
                 raise refusal("wheel-from-elsewhere", origin=plan.project.folder / "setup.py")
@@ -236,9 +227,6 @@ class _LabelledWheel:
             # Moved away first, so that a wheel that is refused is not left under setuptools' name.
             unfinished = Path(shutil.move(built, folder))
             name = finalize_wheel(record, plan.project, unfinished, built.parent)
-        self.distribution.dist_files[-1] = (
-            "bdist_wheel",
-            self.distribution.dist_files[-1][1],
-            str(built.with_name(name)),
-        )
+        python = self.distribution.dist_files[-1][1]
+        self.distribution.dist_files[-1] = (_WHEEL, python, str(built.with_name(name)))
         say(f"{name} took {format_duration(time.monotonic() - began)}")

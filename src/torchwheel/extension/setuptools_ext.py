@@ -1,8 +1,4 @@
-"""The extension classes of ``torch.utils.cpp_extension`` for setup.py: those of the installed PyTorch.
-
-Changing the import is the whole migration::
-
-    from torchwheel import BuildExtension, CUDAExtension
+"""The installed PyTorch's ``BuildExtension``, for a target, and the steps of a plan, by that command.
 
 PyTorch's own file decides how extensions are compiled and linked. torchwheel chooses the target, the toolkit and the
 architectures before, runs the compilers, and verifies the modules afterwards.
@@ -11,192 +7,52 @@ architectures before, runs the compilers, and verifies the modules afterwards.
 from __future__ import annotations
 
 import os
-import sysconfig
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from copy import deepcopy
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from setuptools import Extension as SetuptoolsExtension
+from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 from torchwheel.extension.compile.ninja_build import announced_build, run_steps
-from torchwheel.extension.compile.torch_steps import UNITY, TorchSteps
-from torchwheel.extension.compile.units import unity_groups, unity_text
+from torchwheel.extension.compile.torch_steps import TorchSteps, replaced
 from torchwheel.extension.cpp_extension_compat import provide_toolkit
 from torchwheel.extension.described_extensions import (
-    OPTIONS,
+    CppExtension,
+    CUDAExtension,
     described_setup_py,
     fit_flags,
-    own_options,
-    uses_torch,
+    setuptools_extension,
+    torch_base,
+    torch_extensions,
 )
-from torchwheel.extension.extension_plan import (
-    WITH_CUDA,
-    Extension,
-    ExtensionPlan,
-    ExtensionProject,
-    Language,
-    PlannedExtension,
-    Step,
-    language_of,
-)
+from torchwheel.extension.extension_plan import ExtensionPlan, Flags, PlannedExtension, Step, StepKind
 from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.handover import (
+    CUDA_HOME,
     errors_handed_over,
     handover_here,
     project_here,
     record_plan,
     show_target,
 )
-from torchwheel.extension.sources import separate_architectures
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import join_words
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
-from torchwheel.proof.stable_abi import target_version_macro
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.torch_install.cpp_extension import NAME, cpp_extension
-from torchwheel.torch_install.installed_torch import InstalledTorch
 
-__all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "TargetedBuild", "show_target"]
-
-_STATIC_RUNTIME = ("cudart_static", "dl", "rt", "pthread")
-
-
-def _module() -> ModuleType | None:
-    """The installed PyTorch's module; None where there is none, as for an sdist."""
-    try:
-        return cpp_extension()
-    except TorchwheelError:
-        return None
-
-
-def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> SetuptoolsExtension:
-    """Create a C++ extension of PyTorch.
-
-    Takes what ``torch.utils.cpp_extension.CppExtension`` takes, and ``stable_abi="2.10"`` and ``unity=True`` besides.
-    """
-    return _make_extension("CppExtension", name, sources, args, kwargs)
-
-
-def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> SetuptoolsExtension:
-    """Create a C++ and CUDA extension of PyTorch.
-
-    Takes what ``torch.utils.cpp_extension.CUDAExtension`` takes, and besides: ``stable_abi="2.10"``, ``unity=True``,
-    ``front_end="shared"``, ``source_architectures={"sm90/*.cu": "9.0a"}``, and ``cuda_sources=[...]``: sources that are
-    compiled, with the macro ``WITH_CUDA`` for all, only where PyTorch has CUDA and the target is not the CPU.
-    """
-    return _make_extension("CUDAExtension", name, sources, args, kwargs)
-
-
-def _make_extension(
-    function: str, name: str, sources: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> SetuptoolsExtension:
-    options, module = own_options(kwargs), _module()
-    cuda_sources = list(options.get("cuda_sources") or ())
-    stable = options.get("stable_abi")
-    if stable is not None or kwargs.get("py_limited_api"):
-        # A free-threaded Python has none, and its module is named otherwise.
-        options["limited_api"] = True
-    if cuda_sources:
-        # An sdist contains an extension's dependencies, whether or not it is compiled here.
-        kwargs["depends"] = [*(kwargs.get("depends") or ()), *cuda_sources]
-    if module is not None:
-        if function == "CUDAExtension" or cuda_sources:
-            with errors_handed_over():
-                project = project_here()
-            # The plan reports one that asks for CUDA where there is none.
-            options["cuda"] = function == "CUDAExtension" and not cuda_sources
-            with_cuda = project.torch.hip is not None or project.builds_cuda
-            function = "CUDAExtension" if with_cuda else "CppExtension"
-        if cuda_sources and function == "CUDAExtension":
-            sources = [*sources, *cuda_sources]
-            kwargs["define_macros"] = [*(kwargs.get("define_macros") or ()), (WITH_CUDA, None)]
-        if function == "CUDAExtension":
-            provide_toolkit(vars(module), asked=True)
-    extension = make_torch_extension(
-        function, name, [os.fspath(one) for one in sources], kwargs, *args, stable_abi=stable
-    )
-    # Cython makes a new extension of setuptools' own arguments.
-    OPTIONS[name] = options
-    return extension
-
-
-def make_torch_extension(
-    function: str,
-    name: str,
-    sources: Sequence[str],
-    options: dict[str, Any],
-    *args: Any,
-    stable_abi: str | None,
-) -> SetuptoolsExtension:
-    """Create an extension by a function of PyTorch's; a plain one where there is no PyTorch."""
-    module = _module()
-    if stable_abi is not None:
-        options["py_limited_api"] = True
-    if module is None:
-        others = {key: options[key] for key in options.keys() - {"dlink", "dlink_libraries"}}
-        extension = SetuptoolsExtension(name, list(sources), *args, **others)
-    else:
-        extension = getattr(module, function)(name, list(sources), *args, **options)
-    if stable_abi is not None:
-        _make_stable(extension, str(stable_abi), cuda=function == "CUDAExtension")
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
-        extension.py_limited_api = False
-    return extension
-
-
-def setuptools_extension(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Any:
-    """Create the setuptools extension of a described one, by PyTorch's own function."""
-    own = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
-    options: dict[str, Any] = {
-        # PyTorch's function adds to them.
-        **deepcopy(dict(one.arguments)),
-        "extra_compile_args": {
-            "cxx": list(one.flags.get(Language.CXX, ())),
-            "nvcc": [*one.flags.get(Language.CUDA, ()), *own],
-        },
-        "extra_link_args": [*_run_path(one, project, torch), *one.arguments.get("extra_link_args", ())],
-        "depends": list(one.depends),
-        "py_limited_api": one.wants_limited_api,
-    }
-    return make_torch_extension(
-        "CUDAExtension" if one.uses_cuda else "CppExtension",
-        one.name,
-        one.sources,
-        options,
-        stable_abi=one.stable_abi,
-    )
-
-
-def _run_path(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Iterator[str]:
-    """The library folders beside the installed module, so that it can be imported before PyTorch is."""
-    if project.host.system == "Windows":
-        return
-    origin = "@loader_path" if project.host.system == "Darwin" else "$ORIGIN"
-    up = "/".join([origin, *[".."] * one.name.count(".")])
-    for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if one.uses_cuda else ())):
-        yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.root.parent).as_posix()}"
-
-
-def _make_stable(extension: Any, release: str, *, cuda: bool) -> None:
-    """Have an extension use only the stable ABI of a release, with CUDA's runtime linked into it."""
-    try:
-        macro, _, value = target_version_macro(release).partition("=")
-    except ValueError:
-        # The plan reports it.
-        return
-    extension.define_macros.append((macro, value))
-    if cuda:
-        # torch/csrc/stable/accelerator.h and c/shim.h need it for their CUDA parts.
-        extension.define_macros.append(("USE_CUDA", None))
-    runtime = _STATIC_RUNTIME if os.name == "posix" else _STATIC_RUNTIME[:1]
-    libraries = [[one] if one != "cudart" else runtime for one in extension.libraries]
-    extension.libraries = [name for names in libraries for name in names]
+__all__ = [
+    "BuildExtension",
+    "CUDAExtension",
+    "CppExtension",
+    "TargetedBuild",
+    "described_setup_py",
+    "show_target",
+    "torch_extensions",
+]
 
 
 class _WithoutTorch(build_ext):
@@ -227,7 +83,6 @@ class TargetedBuild:
     """The folder that is held while several extensions are built."""
 
     def run(self: Any) -> None:
-        """Build all extensions, and record those that were built."""
         self._built: dict[str, PlannedExtension] = {}
         super().run()  # type: ignore[misc]
         if self._built:
@@ -237,7 +92,7 @@ class TargetedBuild:
             record_plan(plan, handover_here())
 
     def build_extensions(self: Any) -> None:
-        """Build the extensions one after the other, each with all jobs."""
+        """Build one extension after the other, each with all jobs."""
         # PyTorch's own method has compiled one twice and lost another.
         self.parallel = None
         extensions = torch_extensions(self.extensions)
@@ -298,46 +153,16 @@ class TargetedBuild:
 
         made = TorchSteps(plan, planned, folder, run, place)
         if planned.extension.unity:
-            ext.sources, made.unity = _join_sources(ext.sources, planned, made)
+            ext.sources = made.join_sources(ext.sources)
         return made
 
 
-def _join_sources(
-    sources: Sequence[str], planned: PlannedExtension, steps: TorchSteps
-) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Join sources to unity files; returns the sources to compile, and what each unity file includes."""
-    kinds: dict[str, object] = {
-        one: (language, separate_architectures(planned.extension, one))
-        for one in sources
-        if (language := language_of(one)) is not None
-    }
-    alone = [one for one in sources if one not in kinds]
-    unity: dict[str, tuple[str, ...]] = {}
-    folder = f"{steps.place}{UNITY}"
-    for group in unity_groups(kinds):
-        if len(group) == 1:
-            alone += group
-            continue
-        suffix = ".cu" if language_of(group[0]) is Language.CUDA else ".cpp"
-        file = steps.folder / folder / f"unity-{len(unity)}{suffix}"
-        steps.texts[file] = unity_text(map(steps.plan.layout.spell, group), folder)
-        unity[str(file)] = group
-    return [*alone, *unity], unity
-
-
 add_ninja_to_path()
-_Base: Any = getattr(_module(), "BuildExtension", _WithoutTorch)
+_Base: Any = torch_base(_WithoutTorch)
 
 
 class BuildExtension(TargetedBuild, _Base):  # type: ignore[misc]
     """PyTorch's own ``build_ext``, for the hardware that you name."""
-
-
-def torch_extensions(extensions: Iterable[Any] | None) -> list[Any]:
-    """Return the extensions that have PyTorch's headers or libraries, whoever made them."""
-    module = _module()
-    root = Path(module.TORCH_LIB_PATH).parent if module else None
-    return [one for one in extensions or () if uses_torch(one, root)]
 
 
 def plan_of(
@@ -362,10 +187,7 @@ def plan_of(
 
 
 def with_file_names(plan: ExtensionPlan, command: Any) -> ExtensionPlan:
-    """Set the module names of a command in the plan.
-
-    With ``no_python_abi_suffix`` they differ from Python's own.
-    """
+    """Set the module names of a command, which ``no_python_abi_suffix`` changes."""
     named = []
     for planned in plan.extensions:
         *packages, module = command.get_ext_fullname(planned.extension.name).split(".")
@@ -373,3 +195,96 @@ def with_file_names(plan: ExtensionPlan, command: Any) -> ExtensionPlan:
         name = Path(*packages, command.get_ext_filename(module))
         named.append(replace(planned, file_name=name.as_posix()))
     return replace(plan, extensions=tuple(named))
+
+
+class _Planning(BuildExtension):
+    """Keeps the steps of extensions instead of running them."""
+
+    plan: ExtensionPlan
+    build: Path | None
+    planned: dict[str, PlannedExtension]
+
+    def build_extensions(self) -> None:
+        own: dict[str, Any] = {}
+        if (toolkit := self.plan.inputs.toolkit) is not None:
+            # The plan has checked it, and it may not be there yet.
+            own = {CUDA_HOME: toolkit.root, "_check_cuda_version": lambda *_: None}
+        with replaced(self._torch, own):
+            super(TargetedBuild, self).build_extensions()
+
+    def build_extension(self, ext: Any) -> None:
+        planned = next(one for one in self.plan.extensions if one.extension.name == ext.name)
+        folder, place = self.plan.folder / planned.folder, ""
+        if self.build is not None:
+            folder, place = self.build, f"{self.plan.below}/{planned.folder}/"
+        found: list[Step] = []
+        made = self._prepare(ext, self.plan, planned, folder, place)
+        made.run = found.extend
+        if self.build is not None:
+            made.write_files()
+        file = Path(self.get_ext_fullpath(ext.name)).name
+        flags = Flags()
+
+        def link(command: Sequence[str], **_: Any) -> None:
+            nonlocal flags
+            output, objects = f"{place}{file}", [step.output for step in found]
+            spelled = made.spelled([*map(str, command)])
+            words = tuple(output if word.endswith(f"{os.sep}{file}") else word for word in spelled)
+            found.append(Step(StepKind.LINK, tuple(objects), output, words))
+            files = {*objects, output, "-o"}
+            first = next((number for number, word in enumerate(words) if word in files), len(words))
+            libraries = tuple(word for word in words[first:] if word not in files)
+            flags = Flags(made.spelled(made.flags), words[1:first], libraries)
+
+        # setuptools from 81 on calls the second.
+        self.compiler.spawn = self.compiler.call = link
+        with made.replacing(self._torch):
+            super(TargetedBuild, self).build_extension(ext)
+        self.planned[ext.name] = replace(planned, steps=tuple(found), flags=flags)
+
+
+def with_described_steps(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
+    """Return a plan of tables or of CMake's functions with its steps, by PyTorch's BuildExtension, which runs none.
+
+    Args:
+        build: the folder of CMake's build, where they run; None for a folder of each extension.
+    """
+    toolkit, project = plan.inputs.toolkit, plan.project
+    own = {CUDA_HOME: toolkit.root if toolkit else None}
+    with _surroundings(plan), replaced(vars(cpp_extension()), own):
+        made = [setuptools_extension(one.extension, project, plan.inputs.torch) for one in plan.extensions]
+        for extension in made:
+            extension.sources = [os.path.normpath(project.folder / source) for source in extension.sources]
+        return with_steps(plan, made, build)
+
+
+def with_steps(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None = None) -> ExtensionPlan:
+    """Return a plan with the steps of its extensions, which setuptools has under the same names."""
+    if not plan.extensions:
+        return plan
+    with tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
+        distribution = Distribution({"name": "planned", "ext_modules": list(extensions)})
+        command = _Planning(distribution)
+        command.plan, command.build, command.planned = plan, build, {}
+        command.build_lib = command.build_temp = folder
+        command.ensure_finalized()
+        command.run()
+    extended = tuple(command.planned.get(one.extension.name, one) for one in plan.extensions)
+    return replace(plan, extensions=extended)
+
+
+@contextmanager
+def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
+    """Set the variables by which setuptools and PyTorch find the compilers of a plan."""
+    before = dict(os.environ)
+    own = {name: value for name, value in plan.project.environment.items() if name != "CC"}
+    if (cxx := plan.inputs.cxx) is not None:
+        own["CXX"] = join_words(cxx.command, windows=plan.host_is_windows)
+    os.environ.clear()
+    os.environ.update(own)
+    add_ninja_to_path()
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

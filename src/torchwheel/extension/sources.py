@@ -22,7 +22,6 @@ _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
 def has_cuda_source(project: Path) -> bool:
-    """Whether there is a CUDA source in the project, with a limited search."""
     return any(language_of(source) is Language.CUDA for source in islice(_source_files(project), _LOOKED_AT))
 
 
@@ -56,9 +55,6 @@ def find_sources(
     """Expand paths and patterns to source files, relative to the project, each once.
 
     A path is kept, existing or not. Of a pattern's matches only files in compiled languages count, sorted.
-
-    Args:
-        problems: a problem for every pattern without a match is added here.
     """
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -67,17 +63,9 @@ def find_sources(
         elif matched := _matching_files(pattern, project):
             found.update(dict.fromkeys(matched))
         else:
-            problems.append(
-                Problem.of(
-                    "no-source-matches",
-                    origin=origin,
-                    pattern=pattern,
-                    key=key,
-                    project=project,
-                    languages=", ".join(LANGUAGES),
-                    near=_list_some(_source_files(project)),
-                )
-            )
+            values = {"pattern": pattern, "key": key, "project": project, "languages": ", ".join(LANGUAGES)}
+            near = _list_some(_source_files(project))
+            problems.append(Problem.of("no-source-matches", origin=origin, near=near, **values))
     return list(found)
 
 
@@ -109,21 +97,12 @@ def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
 def unmatched_architectures(
     patterns: Iterable[str], sources: Sequence[str], key: str, origin: str
 ) -> Iterator[Problem]:
-    """Report patterns of sources with separate architectures that match no CUDA source.
-
-    Args:
-        sources: all sources of the extension, including those that are not compiled here.
-    """
+    """Report patterns of sources with separate architectures that match no CUDA source, compiled here or not."""
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
     for pattern in patterns:
         if not any(matches_pattern(source, pattern) for source in cuda):
-            yield Problem.of(
-                "no-source-matches/architectures",
-                origin=origin,
-                key=key,
-                pattern=pattern,
-                near=_list_some(cuda),
-            )
+            values = {"origin": origin, "key": key, "pattern": pattern, "near": _list_some(cuda)}
+            yield Problem.of("no-source-matches/architectures", **values)
 
 
 def _source_files(project: Path) -> Iterator[str]:

@@ -13,14 +13,14 @@ from setuptools import Extension, find_namespace_packages
 from setuptools.build_meta import *  # noqa: F403 the hooks
 
 from torchwheel.extension.cpp_extension_compat import provide_toolkit
-from torchwheel.extension.described_extensions import DESCRIBED, OPTIONS
+from torchwheel.extension.described_extensions import DESCRIBED, OPTIONS, setuptools_extension
 from torchwheel.extension.extension_plan import Extension as Described
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here, record_plan
 from torchwheel.extension.options import described_extensions, project_extensions, read_extension_tables
 from torchwheel.extension.setuptools_distribution import ALONE
-from torchwheel.extension.setuptools_ext import BuildExtension, setuptools_extension
+from torchwheel.extension.setuptools_ext import BuildExtension
 from torchwheel.system.paths import is_dir
 from torchwheel.torch_install.cpp_extension import cpp_extension
 from torchwheel.torch_install.installed_torch import locate_torch
@@ -33,7 +33,7 @@ _LIBRARIES = (".so", ".pyd")
 
 
 def add_extensions(distribution: Any) -> None:
-    """Add the extensions of a project's tables to its distribution, and its packages unless it names them."""
+    """Add a project's tables to its distribution, and its packages unless it names them."""
     hook = handover_here()
     if hook is None or not distribution.script_args:
         return
@@ -84,7 +84,6 @@ def add_extensions(distribution: Any) -> None:
 def _package_folders(
     project: ExtensionProject, extensions: tuple[Described, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the packages of the project's name and of its extensions, as far as they have a folder."""
     own = wheel_spelling(str(project.pyproject.table("project").get("name", "")))
     for name in dict.fromkeys([own, *(one.name.partition(".")[0] for one in extensions if "." in one.name)]):
         folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)

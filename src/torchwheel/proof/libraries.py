@@ -18,8 +18,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from torchwheel.proof import Check, not_tried
 from torchwheel.proof.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
-from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
@@ -55,7 +55,7 @@ _NOT_PROMISED = (Place.TORCH, Place.EXTRA, Place.MACHINE, Place.UNKNOWN)
 
 
 def check_libraries(contents: WheelContents) -> Check:
-    """Follow the loader from every module: what it finds in the wheel, and what the wheel's requirements bring."""
+    """Follow the loader of Linux from every module that Python imports."""
     if not contents.libraries:
         return Check("libraries", "it has none")
     if any("macosx" in tag for tag in contents.tags):
@@ -85,16 +85,14 @@ def check_libraries(contents: WheelContents) -> Check:
     found, missing = _sort_lookups(lookups, files, places)
     problems += [_missing_problem(contents, each) for each in missing]
     parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
-    said = (
-        f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
-    )
+    loaded = [file for file in files.values() if file.path in reached]
+    said = f"{count_noun(len(roots), 'module')} and {len(loaded) - len(roots)} that they load, "
     said += f"of {count_noun(len(files), 'file')}; they need {', '.join(parts) or 'no other'}"
     for place in _NOT_PROMISED:
         if names := sorted(found[place]):
             values = {"needed": join_items(names), "place": place.value}
             notes.append(Problem.of("library-from-elsewhere", origin=contents.path, **values))
     # Only the machine decides about GCC's C++ library, which may be newer than its C library.
-    loaded = (file for file in files.values() if file.path in reached)
     newer = [problem for file in loaded for problem in _find_newer(contents, file, files, _CXX_SERIES)]
     notes += newer[:1]
     figures = {place.name.lower(): sorted(found[place]) for place in Place}
@@ -104,7 +102,6 @@ def check_libraries(contents: WheelContents) -> Check:
 def _sort_lookups(
     lookups: Collection[Lookup], files: Mapping[str, LoadedFile], places: _Places
 ) -> tuple[Mapping[Place, set[str]], Iterable[list[Lookup]]]:
-    """The names that are found by place, and the lookups of each library that find nothing."""
     found: dict[Place, set[str]] = defaultdict(set)
     missing: dict[str, list[Lookup]] = defaultdict(list)
     led = {one.found for one in lookups if one.is_led}
@@ -139,7 +136,6 @@ def _find_roots(contents: WheelContents, files: Mapping[str, LoadedFile]) -> lis
 def _find_false_tags(
     contents: WheelContents, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
 ) -> Iterator[Problem]:
-    """Yield the tags of which a module is not."""
     known = _pythons_by_module(roots)
     for tag in contents.tags:
         python, abi, platform = tag.split("-")
@@ -162,13 +158,10 @@ def _find_partial(contents: WheelContents, roots: Sequence[LoadedFile]) -> dict[
     pythons = {root.path: _find_pythons(root, known) for root in roots}
     if all(pythons.values()):
         return {}
+    values = {"origin": contents.path, "tag": tag}
     return {
         path: Problem.of(
-            "module-for-one-python",
-            origin=contents.path,
-            tag=tag,
-            module=path,
-            found=f"CPython {', '.join(own)} alone",
+            "module-for-one-python", module=path, found=f"CPython {', '.join(own)} alone", **values
         )
         for path, own in pythons.items()
         if own
@@ -241,15 +234,15 @@ def _missing_problem(contents: WheelContents, lookups: Sequence[Lookup]) -> Prob
     library = lookups[0].library
     folders = ", ".join(folder or _SITE for folder in library.folders)
     inside = [one.found for one in lookups if one.found]
-    key = "library-not-found/search-path" if inside else "library-not-found"
-    return Problem.of(
-        key,
-        origin=contents.path,
-        library=library.path,
-        needed=join_items([one.name for one in lookups]),
-        folders=folders or "no folder of its own",
-        **({"found": join_items(inside)} if inside else {}),
-    )
+    values = {
+        "origin": contents.path,
+        "library": library.path,
+        "needed": join_items([one.name for one in lookups]),
+        "folders": folders or "no folder of its own",
+    }
+    if inside:
+        return Problem.of("library-not-found/search-path", found=join_items(inside), **values)
+    return Problem.of("library-not-found", **values)
 
 
 @dataclass(frozen=True)
@@ -257,14 +250,11 @@ class _Places:
     """Where a name that is not in the wheel may be found.
 
     Attributes:
-        site: the folder that the wheel is installed in; None for a wheel.
         beside_torch: whether it runs beside a torch, which need not be among its requirements.
         required: the distributions that it requires, by normalised names.
         promises: whether a tag says what the machine must have.
     """
 
-    site: Path | None
-    has_torch: bool
     beside_torch: bool
     required: frozenset[str]
     extras: frozenset[str]
@@ -276,8 +266,6 @@ class _Places:
         torch = _read_brought_libraries()[0][1]
         requires = contents.metadata.requires_dist
         return cls(
-            contents.site,
-            contents.has_torch,
             not contents.has_torch and any(_matches_any(name, torch) for name in needed),
             frozenset(required_names(requires, contents.tags)),
             frozenset(

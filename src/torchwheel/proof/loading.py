@@ -35,9 +35,9 @@ class LoadedFile:
 
     Attributes:
         linkage: what it takes from others; with a fault where the loader refuses it.
-        is_module: whether Python imports it: it has a module's name and the function for it.
-        folders: where it has libraries looked for, from the folder that the wheel is installed into; with ``/`` at the
-            beginning a folder of a machine.
+        is_module: whether it has a module's name and the function that Python calls.
+        folders: where it has libraries looked for, from the folder that the wheel is installed into; absolute ones are
+            of a machine.
     """
 
     member: str
@@ -114,7 +114,6 @@ def installed_path(path: str) -> str:
 
 
 def _resolve_entry(entry: str, here: str) -> str:
-    """A folder of a search path, from the folder that the wheel is installed into where it is relative to a library."""
     # The loader accepts both spellings.
     entry = entry.replace("${ORIGIN}", "$ORIGIN")
     if not entry.startswith("$ORIGIN"):
@@ -160,7 +159,6 @@ def _look_for(
     by_name: Mapping[str, LoadedFile],
     site: Path | None,
 ) -> tuple[str, bool]:
-    """The path of a library, and whether the folders lead there."""
     for folder in folders:
         path = posixpath.join(folder, name)
         if path in files or (site is not None and not folder.startswith("/") and exists(site / path)):

@@ -54,7 +54,7 @@ class ExpectedModule:
 
 
 def planned_modules(extensions: Mapping[str, Any]) -> tuple[ExpectedModule, ...]:
-    """Read the planned modules from a manifest's part about extensions."""
+    """Read a manifest's part about extensions."""
     return tuple(
         ExpectedModule(
             path=one["file"],
@@ -69,14 +69,10 @@ def planned_modules(extensions: Mapping[str, Any]) -> tuple[ExpectedModule, ...]
 def verify_extension_contents(
     contents: WheelContents, labels: Expectation, requires: Sequence[str], modules: Sequence[ExpectedModule]
 ) -> tuple[Problem, ...]:
-    """Report every difference between a wheel and its plan; empty if it is as planned."""
-    problems = [
-        *check_labels(contents, labels),
-        *(
-            Problem.of("missing-requirement", origin=contents.path, requirement=bound)
-            for bound in missing_bounds(contents.metadata.requires_dist, requires)
-        ),
-    ]
+    """Report every difference between a wheel and its plan."""
+    problems = [*check_labels(contents, labels)]
+    for bound in missing_bounds(contents.metadata.requires_dist, requires):
+        problems.append(Problem.of("missing-requirement", origin=contents.path, requirement=bound))
     missing = {module.path: module for module in modules}
     named = sorted({label for one in modules if one.architectures for label in one.architectures.labels})
     with open_wheel(contents.path) as archive:
@@ -87,10 +83,8 @@ def verify_extension_contents(
                 problems += _linkage_problems(archive, contents, module, labels.cuda)
     if not labels.editable:
         present = ", ".join(library.path for library in contents.libraries) or "none"
-        problems += (
-            Problem.of("missing-module", origin=contents.path, module=path, present=present)
-            for path in missing
-        )
+        for path in missing:
+            problems.append(Problem.of("missing-module", origin=contents.path, module=path, present=present))
     return tuple(problems)
 
 
@@ -135,12 +129,7 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
         found = {function.decode() for function in _INIT.findall(content)} if missing else ()
     # The function of a module with other letters starts with PyInitU_ (PEP 489).
     if found and name.isascii():
-        yield Problem.of(
-            "module-not-importable",
-            origin=origin,
-            found=join_items(sorted(found)),
-            name=name,
-        )
+        yield Problem.of("module-not-importable", origin=origin, found=join_items(sorted(found)), name=name)
 
 
 def library_problems(
@@ -151,12 +140,8 @@ def library_problems(
     for library in linkage.libraries:
         match = _CUDA_RUNTIME.fullmatch(library)
         if match and (match["elf"] or match["pe"]) != planned:
-            yield Problem.of(
-                "other-cuda-runtime",
-                origin=origin,
-                library=library,
-                planned="without CUDA" if cuda is None else f"with CUDA {cuda}",
-            )
+            own = "without CUDA" if cuda is None else f"with CUDA {cuda}"
+            yield Problem.of("other-cuda-runtime", origin=origin, library=library, planned=own)
     found = [library for library in linkage.libraries if _ONE_PYTHON.fullmatch(library)]
     if limited_api and found:
         yield Problem.of("linked-with-one-python", origin=origin, libraries=", ".join(found))

@@ -1,10 +1,11 @@
-"""The problems of a wheel that needs nothing but its content."""
+"""The problems of a wheel that need nothing but its content."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata, parse_email
@@ -33,24 +34,18 @@ _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
 
 def find_false_fields(contents: WheelContents) -> Iterator[Problem]:
     """Yield where a field is malformed, or contradicts another one."""
-    for field, detail in (
-        *_find_malformed(contents),
-        *_find_wheel_faults(contents),
-        *_find_python_faults(contents),
-    ):
+    found = chain(_find_malformed(contents), _find_wheel_faults(contents), _find_python_faults(contents))
+    for field, detail in found:
         yield Problem.of("field-not-valid", origin=contents.path, field=field, detail=detail)
 
 
 def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
-    """Yield the fields that packaging refuses, each with why.
-
-    Source: https://packaging.python.org/specifications/core-metadata/
-    """
+    """Source: https://packaging.python.org/specifications/core-metadata/."""
     raw, unparsed = parse_email(bytes(contents.metadata))
     # An unknown field is another tool's, or a newer one.
-    yield from (
-        (f"METADATA's {name}", "it occurs twice, or is malformed") for name in unparsed if name in _DECISIVE
-    )
+    for name in unparsed:
+        if name in _DECISIVE:
+            yield f"METADATA's {name}", "it occurs twice, or is malformed"
     try:
         Metadata.from_raw(raw, validate=True)
     except ExceptionGroup as group:
@@ -63,10 +58,8 @@ def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
         yield "METADATA's requires-dist", "it is nested too deeply"
     for requirement in parse_requirements(contents.metadata.requires_dist).values():
         if requirement.url:
-            yield (
-                "METADATA's requires-dist",
-                f"{requirement.name} is required from an address, which indexes refuse",
-            )
+            detail = f"{requirement.name} is required from an address, which indexes refuse"
+            yield "METADATA's requires-dist", detail
 
 
 def _find_wheel_faults(contents: WheelContents) -> Iterator[tuple[str, str]]:

@@ -61,13 +61,11 @@ class SymbolHistory:
 
 @cache
 def stable_abi_rules() -> dict[str, dict[str, Any]]:
-    """The restrictions for extensions with PyTorch's stable ABI: the tables of ``stable_abi.toml``."""
     return read_toml(_FOLDER / "stable_abi.toml")
 
 
 @cache
 def shim_functions() -> SymbolHistory:
-    """The functions of PyTorch's stable C interface."""
     return read_history(_FOLDER / "shim_functions.toml")
 
 
@@ -78,15 +76,12 @@ def python_symbols() -> SymbolHistory:
     from abi3info import DATAS, FUNCTIONS
 
     added = {symbol.name: entry.added for symbol, entry in (*FUNCTIONS.items(), *DATAS.items())}
-    newest = max((version.major, version.minor) for version in added.values())
-    return SymbolHistory(
-        {name: f"{version.major}.{version.minor}" for name, version in added.items()},
-        f"{newest[0]}.{newest[1]}",
-    )
+    since = {name: f"{version.major}.{version.minor}" for name, version in added.items()}
+    return SymbolHistory(since, max(since.values(), key=parse_numbers))
 
 
 def read_history(path: Path) -> SymbolHistory:
-    """Read a file that lists functions by the release that added them, oldest first."""
+    """Read a file of functions by the release that added them, oldest first."""
     rows = read_toml(path)["release"]
     since = {
         prefix + name: row["version"]
@@ -105,9 +100,6 @@ def target_version_macro(requested: str) -> str:
     ``TORCH_VERSION_2_10_0``. The headers have the functions for CUDA only with ``USE_CUDA`` defined as well.
     Source: torch/csrc/stable/version.h
 
-    Args:
-        requested: a release without problems, ``2.10``.
-
     Raises:
         ValueError: it is not a release.
     """
@@ -117,19 +109,15 @@ def target_version_macro(requested: str) -> str:
 
 def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> Iterator[Problem]:
     """Report problems of a requested stable ABI, ``2.10``."""
-    oldest = stable_abi_rules()["target"]["oldest"]
-    installed = parse_numbers(torch_version, 2)
-    if not installed:
-        raise ValueError(f"{torch_version!r} is no version of PyTorch")
+    oldest, installed = stable_abi_rules()["target"]["oldest"], parse_numbers(torch_version, 2)
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
         yield Problem.of("malformed-stable-abi", origin=origin, requested=requested)
     elif parse_numbers(requested) < parse_numbers(oldest):
         yield Problem.of("stable-abi-too-old", origin=origin, requested=requested, oldest=oldest)
     elif parse_numbers(requested) > installed:
-        yield Problem.of(
-            "stable-abi-too-new", origin=origin, requested=requested, torch=torch_version, newest=newest
-        )
+        values = {"requested": requested, "torch": torch_version, "newest": newest}
+        yield Problem.of("stable-abi-too-new", origin=origin, **values)
 
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> Iterator[Problem]:

@@ -24,11 +24,7 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.torch_install.installed_torch import (
-    CPP_EXTENSION,
-    locate_torch,
-    read_stated_version,
-)
+from torchwheel.torch_install.installed_torch import locate_torch, read_stated_version
 
 NAME = "torch.utils.cpp_extension"
 _PACKAGE = "torch"
@@ -74,7 +70,7 @@ def load_cpp_extension(root: Path) -> ModuleType:
     """Load the file of the PyTorch in a folder, once; import the real module if it needs more than the stand-in has."""
     version = read_stated_version(root / "version.py")
     with _standing_in(_stand_ins(root, str(version.version), version.cuda, version.hip)):
-        file = root / CPP_EXTENSION
+        file = root / "utils" / "cpp_extension.py"
         spec = importlib.util.spec_from_file_location(NAME, file)
         assert spec is not None
         assert spec.loader is not None
@@ -84,9 +80,8 @@ def load_cpp_extension(root: Path) -> ModuleType:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 spec.loader.exec_module(module)
         except FileNotFoundError:
-            raise refusal(
-                "torch-unreadable", what=f"{file} is missing", why="it describes extensions"
-            ) from None
+            values = {"what": f"{file} is missing", "why": "it describes extensions"}
+            raise refusal("torch-unreadable", **values) from None
         except (AttributeError, ImportError) as failure:
             reason = str(failure)
         else:
@@ -114,13 +109,12 @@ def _stand_ins(root: Path, version: str, cuda: str | None, hip: str | None) -> M
         # For ``load`` alone, which imports PyTorch.
         f"{_PACKAGE}.utils._filelock": {"FileLock": None},
     }
-    modules: dict[str, ModuleType] = {}
-    for name, values in names.items():
-        modules[name] = _StandIn(name)
-        vars(modules[name]).update(values)
+    modules: dict[str, ModuleType] = {name: _StandIn(name) for name in names}
+    for name, module in modules.items():
+        vars(module).update(names[name])
         parent, _, last = name.rpartition(".")
         if parent:
-            setattr(modules[parent], last, modules[name])
+            setattr(modules[parent], last, module)
     return modules
 
 
@@ -137,9 +131,8 @@ def _abi_of(root: Path) -> dict[str, Any]:
             with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
                 start = text.find(b"__pybind11_internals_v")
                 if start >= 0 and (key := _KEY.match(text, start)):
-                    values |= {
-                        f"_PYBIND11_{n}": v.decode() for n, v in zip(_KEY_NAMES, key.groups(), strict=True)
-                    }
+                    parts = zip(_KEY_NAMES, key.groups(), strict=True)
+                    values |= {f"_PYBIND11_{name}": part.decode() for name, part in parts}
     return values
 
 

@@ -1,14 +1,12 @@
-"""Find and read the installed PyTorch by its files, without importing or running it.
-
-Importing it takes seconds and needs its dependencies, which a build environment may lack.
-"""
+"""Find and read the installed PyTorch by its files; importing it takes seconds and dependencies that may be missing."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import re
-from collections.abc import Iterator, Sequence
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -16,19 +14,16 @@ from pathlib import Path
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, refusal
-from torchwheel.system.files import read_beginning
+from torchwheel.host.this import is_isolated, site_packages
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, refusal, warning
 from torchwheel.system.paths import exists, find_below, is_file
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version, read_library, runnable_architectures
 from torchwheel.wheel.fatbinary import combine, prevalent_images
 
-CPP_EXTENSION = Path("utils", "cpp_extension.py")
 _VERSION_FILE_LIMIT = 1 << 16
 _LIBRARIES = (".so", ".dylib", ".lib")
 _KERNELS = ("libtorch_cuda.so", "torch_cuda.dll")
-_STANDARD = re.compile(r"std[=:]c\+\+(\d\d)")
-_OLDEST_STANDARD = 17
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +31,6 @@ class InstalledTorch:
     """One installed PyTorch.
 
     Attributes:
-        cxx_standard: the C++ standard that its headers need.
         nvidia_library_dirs: the folders of shared libraries of NVIDIA's packages beside it.
         identity: a text that changes with this PyTorch, and is equal in every environment with the same wheel.
     """
@@ -45,7 +39,6 @@ class InstalledTorch:
     version: str
     cuda: str | None
     hip: str | None
-    cxx_standard: int
     has_headers: bool
     nvidia_library_dirs: tuple[Path, ...]
     identity: str
@@ -53,8 +46,6 @@ class InstalledTorch:
 
 @dataclass(frozen=True)
 class TorchLocation:
-    """The folder of PyTorch's package, and whether it is built there, not installed from a wheel."""
-
     root: Path
     built_in_place: bool
 
@@ -65,9 +56,6 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
     The finders of setuptools' and scikit-build-core's editable installs work too. In scikit-build-core's redirect mode
     the Python files stay in the source tree and the build outputs are in ``site-packages``; of a package's folders the
     one with ``version.py`` is used.
-
-    Args:
-        search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
     """
     # The finders remember what a folder contains, and packages may have been installed there since.
     importlib.invalidate_caches()
@@ -88,7 +76,6 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
 
 
 def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
-    """Find and read the PyTorch that an import would load; see :func:`locate_torch`."""
     location = locate_torch(search_path)
     if location is None:
         raise refusal("torch-not-installed")
@@ -102,7 +89,6 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
         version=str(stated.version),
         cuda=stated.cuda,
         hip=stated.hip,
-        cxx_standard=_cxx_standard(root),
         has_headers=is_file(root / "include" / "c10" / "macros" / "Macros.h"),
         nvidia_library_dirs=tuple(
             folder
@@ -113,22 +99,13 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     )
 
 
-def _cxx_standard(root: Path) -> int:
-    """The standard that PyTorch's own cpp_extension asks for; of several the oldest, because SYCL needs a newer one."""
-    found = map(int, _STANDARD.findall(read_beginning(root / CPP_EXTENSION)))
-    return min(found, default=_OLDEST_STANDARD)
-
-
 def read_stated_version(path: Path) -> TorchVersion:
-    """Read a ``version.py``."""
     try:
         with path.open("rb") as stream:
             source = stream.read(_VERSION_FILE_LIMIT)
     except OSError as error:
-        unbuilt = (
-            "the build writes this file: the source tree is not built, or the installation is incomplete"
-        )
-        why = str(error.strerror) if exists(path) else unbuilt
+        unbuilt = "the source tree is not built, or the installation is incomplete"
+        why = str(error.strerror) if exists(path) else f"the build writes this file: {unbuilt}"
         raise refusal("torch-unreadable", what=f"{path} cannot be read", why=why) from None
     try:
         return parse_torch_version(source, str(path))
@@ -139,7 +116,7 @@ def read_stated_version(path: Path) -> TorchVersion:
 def _torch_identity(stated: TorchVersion, root: Path, *, with_times: bool) -> str:
     """Version, commit and the libraries' sizes; times only if libraries are rebuilt in place.
 
-    An isolated build environment has the same wheel with new times in every build.
+    An isolated build environment has the same wheel with new times.
     """
     parts = [str(stated.version), str(stated.git_version)]
     for file in find_below(root / "lib", "*"):
@@ -150,7 +127,7 @@ def _torch_identity(stated: TorchVersion, root: Path, *, with_times: bool) -> st
 
 
 def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
-    """Find missing headers, as of a distribution's package without its development files."""
+    """Report missing headers, which some distributions have in a package of their own."""
     if not torch.has_headers:
         yield error(Problem.of("torch-without-headers", torch=torch.version, root=torch.root))
 
@@ -177,3 +154,34 @@ def bound_release(torch_version: str) -> str:
     built = Version(torch_version)
     # A developer's own build is 2.15.0a0+git, and no nightly.
     return f"{built.major}.{built.minor}" + (f".dev{built.dev}" if built.dev else "")
+
+
+def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Warn if the build's PyTorch is not the one that the wheel will probably be used with.
+
+    An isolated environment gets the newest PyTorch that ``build-system.requires`` allows, whatever is installed.
+    """
+    if not is_isolated():
+        return
+    for folder in _front_end_folders(environment):
+        if (location := locate_torch([str(folder)])) is None:
+            continue
+        try:
+            stated = read_stated_version(location.root / "version.py")
+            own = (bound_release(stated.version or ""), stated.cuda)
+        except (TorchwheelError, ValueError):
+            continue
+        if own != (bound_release(torch.version), torch.cuda):
+            values = {"installed": stated.version, "folder": folder, "release": own[0]}
+            yield warning(Problem.of("torch-of-another-environment", built=torch.version, **values))
+        return
+
+
+def _front_end_folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    """The package folders of pip's own environment, which pip removes from the search path; else of an active one."""
+    searched = set(map(Path, sys.path))
+    if active := environment.get("VIRTUAL_ENV"):
+        yield site_packages(Path(active))
+    for name in ("purelib", "platlib"):
+        if (folder := Path(sysconfig.get_path(name))) not in searched:
+            yield folder

@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.arch import ArchitectureList, judge_code, parse_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.proof import Check, not_tried
 from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.module_checks import planned_modules, verify_extension_contents
-from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.proof.prove import find_false_fields
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, file_size, join_items

@@ -23,9 +23,9 @@ from torchwheel.host.installer import Installer, find_installer, installing_vari
 from torchwheel.host.machine import this_python
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages
+from torchwheel.proof import Check, not_tried
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
 from torchwheel.proof.loading import MODULE, installed_path, read_files
-from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file

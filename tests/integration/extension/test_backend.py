@@ -13,7 +13,7 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.handover import as_variable
-from torchwheel.extension.wheel_naming import labelled_version
+from torchwheel.extension.wheel_record import labelled_version
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.project import read_project

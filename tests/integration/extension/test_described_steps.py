@@ -24,11 +24,10 @@ Plan = Callable[..., PlannedExtension]
 @pytest.fixture
 def imported_anew() -> Iterator[None]:
     """What derives from PyTorch's command is imported for the PyTorch that is there then."""
-    names = [f"torchwheel.extension.{name}" for name in ("setuptools_ext", "planned_steps")]
-    before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    name = "torchwheel.extension.setuptools_ext"
+    before = {name: sys.modules.pop(name)} if name in sys.modules else {}
     yield
-    for name in names:
-        sys.modules.pop(name, None)
+    sys.modules.pop(name, None)
     sys.modules.update(before)
 
 

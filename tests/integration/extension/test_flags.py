@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.extension.compile.flags import own_architectures
+from torchwheel.extension.device_code import own_architectures
 from torchwheel.wheel.contents import read_library
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
-from torchwheel.proof.outcome import Check, CheckOutcome
+from torchwheel.proof import Check, CheckOutcome
 from torchwheel.verification.comparison import Change, compare
 from verification.fixtures import Checked
 from wheel_samples import Samples

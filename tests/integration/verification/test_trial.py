@@ -13,7 +13,7 @@ import pytest
 from extension.compiled_modules import written_wheel
 from integration.verification.test_libraries import needing
 from torchwheel.host.this import interpreter_in, site_packages
-from torchwheel.proof.outcome import CheckOutcome
+from torchwheel.proof import CheckOutcome
 from verification.fixtures import TORCH, Checked, TorchRecipe
 from wheel_samples import Entry, Samples, WheelRecipe
 

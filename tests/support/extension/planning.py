@@ -63,7 +63,6 @@ def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **chang
         "version": f"{release}+cu130",
         "cuda": "13.0",
         "hip": None,
-        "cxx_standard": 20,
         "has_headers": True,
         "nvidia_library_dirs": (Path(packages, "nvidia/cu13/lib"),),
         "identity": f"{release}+cu130",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.proof.outcome import Check
+from torchwheel.proof import Check
 from torchwheel.verification.claims import run_checks
 from torchwheel.wheel.contents import inspect_wheel
 from wheel_samples import WheelRecipe

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
+from torchwheel.extension.device_code import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 

@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
 from packaging.version import Version
 
-from torchwheel.extension.wheel_naming import (
+from torchwheel.extension.wheel_record import (
     common_stable_abi,
     extension_label,
     python_tags,

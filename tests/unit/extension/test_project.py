@@ -188,8 +188,8 @@ def test_a_setup_py_beside_a_cmakelists(
 def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "setup.py").touch()
     monkeypatch.setitem(sys.modules, "setuptools", None)
-    for name in [name for name in sys.modules if name.startswith("torchwheel.extension.setuptools_")]:
-        monkeypatch.delitem(sys.modules, name)
+    for name in ("described_extensions", "setuptools_ext"):
+        monkeypatch.delitem(sys.modules, f"torchwheel.extension.{name}", raising=False)
     with pytest.raises(TorchwheelError) as caught:
         project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
     assert [problem.id for problem in caught.value.problems] == ["setuptools-missing"]

@@ -18,7 +18,7 @@ DESKTOP = 33_378_976 * 1024
 
 
 def cpu(memory: int | None, cores: int | None) -> Jobs:
-    return jobs_for(memory, cores, cuda=False, flash_attention=False, architectures=0)
+    return jobs_for(memory, cores, cuda=False)
 
 
 def with_cuda(memory: int | None, cores: int | None, architectures: int = 1) -> Jobs:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sysconfig
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from extension.planning import installed
 from extension.torch_trees import (
     CUDA_LIBRARIES,
     FAMILY,
@@ -21,10 +23,13 @@ from extension.torch_trees import (
     install,
     libtorch_cuda,
 )
+from torchwheel.host.this import site_packages
 from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.torch_install import installed_torch as module
 from torchwheel.torch_install.cpp_extension import _abi_of
 from torchwheel.torch_install.installed_torch import (
     InstalledTorch,
+    front_end_findings,
     installed_torch,
     torch_architectures,
     torch_findings,
@@ -48,7 +53,6 @@ def test_a_cpu_wheel(site: Path) -> None:
         version="2.14.1+cpu",
         cuda=None,
         hip=None,
-        cxx_standard=17,
         has_headers=True,
         nvidia_library_dirs=(),
         identity=torch.identity,
@@ -67,15 +71,6 @@ def test_a_cuda_wheel(site: Path) -> None:
     torch = read(site)
     assert (torch.version, torch.cuda) == ("2.14.1+cu130", "13.0")
     assert torch.nvidia_library_dirs == (site / "nvidia/cu13/lib", site / "nvidia/cudnn/lib")
-
-
-def test_the_standard_is_that_of_pytorchs_own_file(site: Path) -> None:
-    root = install(site)
-    (root / "utils").mkdir()
-    (root / "utils/cpp_extension.py").write_text(
-        "sycl = ['-std=c++23']\ncpp = ['-std=c++20', '/std:c++20']\n"
-    )
-    assert read(site).cxx_standard == 20
 
 
 @pytest.mark.parametrize(
@@ -187,3 +182,29 @@ def test_the_abi_that_older_releases_pass_to_compilers(
     assert [found[f"_PYBIND11_{name}"] for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")] == expected
     # Of a PyTorch that does not state it, the real one is asked.
     assert found.get("_GLIBCXX_USE_CXX11_ABI", "") == (stated and stated == "1")
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "warned"),
+    [("2.14.0+cu130", "13.0", False), ("2.13.0+cu130", "13.0", True), ("2.14.1+cu126", "12.6", True)],
+)
+@pytest.mark.parametrize("place", ["purelib", "VIRTUAL_ENV"])
+def test_another_release_or_cuda(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, cuda: str, warned: bool, place: str
+) -> None:
+    packages = site_packages(tmp_path)
+    install(packages, TorchTree(version=version, cuda=cuda))
+    monkeypatch.setattr(module, "is_isolated", lambda: True)
+    environment = {"VIRTUAL_ENV": str(tmp_path)}
+    if place == "purelib":
+        monkeypatch.setattr(sysconfig, "get_path", lambda _name: str(packages))
+        environment = {}
+    found = list(front_end_findings(installed("2.14.1"), environment))
+    assert [one.id for one in found] == (["torch-of-another-environment"] if warned else [])
+
+
+def test_without_isolation_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(site_packages(tmp_path), TorchTree(version="2.13.0"))
+    monkeypatch.setattr(module, "is_isolated", lambda: False)
+    environment = {"VIRTUAL_ENV": str(tmp_path)}
+    assert list(front_end_findings(installed("2.14.1"), environment)) == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.proof.outcome import Check, CheckOutcome
+from torchwheel.proof import Check, CheckOutcome
 from torchwheel.verification.claims import label_against_requirements
 from torchwheel.wheel.contents import inspect_wheel
 from verification.fixtures import Checked

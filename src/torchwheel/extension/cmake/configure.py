@@ -1,7 +1,4 @@
-"""The program that ``TorchWheelConfig.cmake`` runs: plan extensions and write a CMakeLists.txt for them.
-
-The planned wheel is also recorded for the hook that runs CMake.
-"""
+"""The program that ``TorchWheelConfig.cmake`` runs: plan extensions and write a CMakeLists.txt for them."""
 
 from __future__ import annotations
 
@@ -18,19 +15,10 @@ from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
-from torchwheel.extension.extension_project import (
-    CMAKE_FUNCTION,
-    NINJA,
-    described_plan,
-)
+from torchwheel.extension.extension_project import CMAKE_FUNCTION, NINJA, described_plan
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import read_handover, record_plan, record_problems
-from torchwheel.extension.options import (
-    ExtensionOptions,
-    Spelling,
-    project_extensions,
-    read_options,
-)
+from torchwheel.extension.options import ExtensionOptions, Spelling, project_extensions, read_options
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.host.compilers import join_words
 from torchwheel.plan.build_plan import hash_facts
@@ -61,19 +49,10 @@ _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 
 @dataclass(frozen=True)
 class Call:
-    """One call of ``torchwheel_add_extension``.
-
-    Attributes:
-        options: CMake's values: ``build``, ``source``, ``top``, ``project``, ``generator``, ``build-type``,
-            ``target``, ``config``, ``c``, ``cxx``.
-    """
+    """One call of ``torchwheel_add_extension``, with CMake's own values, as TorchWheelConfig.cmake names them."""
 
     options: Mapping[str, str]
     arguments: tuple[str, ...]
-
-    @property
-    def build(self) -> Path:
-        return Path(self.options["build"])
 
     @property
     def project(self) -> Path:
@@ -106,12 +85,15 @@ class Call:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Handle one call; prints the folder with the CMakeLists.txt.
+    """Handle one call, ``--build=… --source=… -- NAME pkg._C …``; prints the folder with the CMakeLists.txt.
 
     Returns:
         0, or 1 after an error, which is printed to stderr.
     """
-    call = _read_call(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    end = words.index("--")
+    options = dict(word.removeprefix("--").split("=", 1) for word in words[:end])
+    call = Call(options, tuple(words[end + 1 :]))
     try:
         folder = answer_call(call, dict(os.environ))
     except TorchwheelError as error:
@@ -123,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
-    """Plan a call's extensions and write the folder for ``add_subdirectory``."""
+    """Plan a call's extensions, record the wheel for the hook that runs CMake, and write the folder for it."""
     if (generator := call.options["generator"]) != NINJA:
         # It does not run an extension's commands unchanged.
         raise refusal("generator-not-ninja", generator=generator)
@@ -133,21 +115,20 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     below = f"{call.folder}/{options.name}"
     plan = plan_extensions(project, extensions, install=True, below=below)
     plan.stop_on_errors()
-    folder = call.build / plan.below
+    build = Path(call.options["build"])
+    folder = build / plan.below
     folder.mkdir(parents=True, exist_ok=True)
     provide_toolkit(plan)
-    write_links(call.build, plan.layout.links)
+    write_links(build, plan.layout.links)
     # For the user's own CMake, too.
-    write_compiler_launcher(call.build, plan.inputs.compiler_cache)
-    plan = described_plan(plan, call.build)
+    write_compiler_launcher(build, plan.inputs.compiler_cache)
+    plan = described_plan(plan, build)
     for line in (plan.summary, *(finding.render(plan.skipped) for finding in plan.findings)):
         print(f"torchwheel: {line}", file=sys.stderr)
     patterns = (*options.values.get("sources", ()), *options.values.get("cuda-sources", ()))
-    text = cmake_text(plan, _watched_files(plan, patterns))
-    write_if_changed(folder / "CMakeLists.txt", text)
+    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, _watched_files(plan, patterns)))
     for planned in plan.extensions:
-        text = target_text(plan, planned)
-        write_if_changed(folder / planned.folder / "CMakeLists.txt", text)
+        write_if_changed(folder / planned.folder / "CMakeLists.txt", target_text(plan, planned))
     record_plan(plan, read_handover(environment))
     return folder
 
@@ -169,11 +150,7 @@ CMAKE = Spelling(f"a keyword of {CMAKE_FUNCTION}", keyword_of, _format_example, 
 
 
 def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> ExtensionOptions:
-    """Read a call's arguments, with paths relative to the project or absolute.
-
-    Args:
-        folder: the source folder of the CMakeLists.txt, the base of its paths.
-    """
+    """Read a call's arguments, whose paths are relative to ``folder``; then relative to the project, or absolute."""
     keys = {keyword_of(name): key for name, key in EXTENSION_KEYS.items()}
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
     problems: list[Problem] = []
@@ -217,7 +194,6 @@ def _option_value(key: Key, words: Sequence[str], origin: str, problems: list[Pr
 def _table_entries(
     key: Key, words: Sequence[str], origin: str, problems: list[Problem]
 ) -> Iterator[tuple[str, str | bool]]:
-    """Read ``NAME=VALUE`` words; for ``define`` a name alone means true."""
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
@@ -225,19 +201,11 @@ def _table_entries(
         elif key.name == "define":
             yield name, True
         else:
-            problems.append(
-                Problem.of(
-                    "ill-typed-value/pattern-values",
-                    origin=origin,
-                    key=keyword_of(key.name),
-                    word=word,
-                    assignment=_format_example(key),
-                )
-            )
+            values = {"key": keyword_of(key.name), "word": word, "assignment": _format_example(key)}
+            problems.append(Problem.of("ill-typed-value/pattern-values", origin=origin, **values))
 
 
 def _relative_to_project(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]:
-    """Make paths relative to the project, or absolute if they are outside."""
     whole = [Path(os.path.normpath(folder / path)) for path in paths]
     return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
 
@@ -250,13 +218,6 @@ def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[P
         *(plan.project.folder / source for one in plan.extensions for source in one.extension.cuda_sources),
     ]
     return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if exists(path)]
-
-
-def _read_call(words: Sequence[str]) -> Call:
-    """``--build=… --source=… -- NAME pkg._C …``"""
-    end = words.index("--")
-    options = dict(word.removeprefix("--").split("=", 1) for word in words[:end])
-    return Call(options, tuple(words[end + 1 :]))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,7 @@ _DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
 
 
 def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
-    """Return the CMakeLists.txt for a subdirectory of the build folder, which adds one for each extension.
-
-    Args:
-        watched: files and folders whose change makes CMake run again.
-    """
+    """Return the CMakeLists.txt of all extensions; a change of a watched file makes CMake run again."""
     windows = plan.host_is_windows
     depends = _quote_words(str(path) for path in watched)
     lines = [
@@ -122,7 +118,7 @@ def _prefix_maps(plan: ExtensionPlan, target: str) -> Iterator[str]:
 
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
-    """Write a step of nvcc, with the properties that CMake's own functions set on the target."""
+    """A step of nvcc, with the properties that CMake's own functions set on the target."""
     launcher = plan.launcher if step.cacheable else ()
     yield "add_custom_command("
     yield f"  OUTPUT {_in_build(step.output)}"
@@ -140,8 +136,7 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
 
 
 def _protect_word(word: str) -> str:
-    """Protect a word from generator expressions and COMMAND_EXPAND_LISTS."""
-    # There is no escape for `$<`; the generator expression `$<1:$>` yields its `$`.
+    # There is no escape for `$<`; the generator expression `$<1:$>` yields its `$`. COMMAND_EXPAND_LISTS splits at `;`.
     return word.replace("$<", "$<1:$><").replace(";", "\\;")
 
 

@@ -36,11 +36,7 @@ _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("
 
 
 def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> None:
-    """Run the steps of an extension that are not up to date.
-
-    Args:
-        folder: the extension's folder, in which they run; it is locked by the caller.
-    """
+    """Run the steps of an extension that are not up to date, in its folder, which the caller has locked."""
     log, project = folder / _LOG, plan.project
     provide_toolkit(plan)
     make_private(folder)
@@ -85,7 +81,6 @@ def _drop_without_headers(folder: Path, steps: Iterable[Step]) -> None:
 def project_session(
     project: ExtensionProject, cache: str | None, read: BuildInputs, log: Path, jobs: int
 ) -> AbstractContextManager[Session]:
-    """Return the session of a build in ``read.folder``."""
     source, windows = str(project.folder), project.host.system == "Windows"
     build = Build(project.folder.name, source, source, str(read.folder), str(log), jobs, of_extensions=True)
     variables = cache_variables(project.settings.compiler_cache, cache, [read.folder], windows=windows)
@@ -120,7 +115,6 @@ def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, session: Session) -
 
 
 def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
-    """Return the content of ``build.ninja``, which runs in an extension's folder."""
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]

@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, own_flags, shared_front_end
+from torchwheel.extension.compile.units import unity_groups, unity_text
+from torchwheel.extension.device_code import ARCHITECTURE_OPTIONS, shared_front_end
 from torchwheel.extension.extension_plan import (
     COMPILING,
     ExtensionPlan,
@@ -33,9 +34,10 @@ from torchwheel.host.compilers import command_words, program_words
 from torchwheel.host.ninja import find_ninja, read_commands
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.system.files import write_if_changed
+from torchwheel.system.toml import shipped_toml
 
-OBJECTS = "objects"
-UNITY = "unity"
+_OWN_FLAGS = Path(__file__).with_name("compile_flags.toml")
+_OBJECTS, _UNITY = "objects", "unity"
 # Since 2.14 torch adds ccache, which torchwheel does itself; nvcc's path it does not quote.
 _WRAPPER, _NVCC = "_wrap_compiler", "PYTORCH_NVCC"
 _QUOTED = re.compile(r"'[^']*'|\\.")
@@ -47,6 +49,13 @@ _PYTHON_HEADERS = (sysconfig.get_path("include"), sysconfig.get_path("platinclud
 _ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
 
 
+@cache
+def own_flags(compiler: str) -> dict[str, dict[str, list[str]]]:
+    """The flags that torchwheel adds to PyTorch's own for ``gnu`` or ``nvcc``."""
+    table: dict[str, dict[str, list[str]]] = shipped_toml(_OWN_FLAGS)[compiler]
+    return table
+
+
 @dataclass
 class TorchSteps:
     """Stands in for torch's functions that write and run a ninja file, while it builds one extension.
@@ -55,7 +64,6 @@ class TorchSteps:
         folder: the folder where its commands run.
         place: the folder of its outputs in that, with a slash; empty for itself.
         flags: those of its commands for C++, without file names.
-        run: runs the steps.
         unity: a file that includes sources -> the sources.
         texts: such a file -> its text.
     """
@@ -65,7 +73,7 @@ class TorchSteps:
     folder: Path
     run: Callable[[Sequence[Step]], None]
     place: str = ""
-    unity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unity: dict[str, tuple[str, ...]] = field(default_factory=dict)
     texts: dict[Path, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     _sources: dict[str, str] = field(default_factory=dict)
@@ -73,15 +81,32 @@ class TorchSteps:
     _plain: dict[str, str] = field(default_factory=dict)
     """An object's name in the ninja file -> object."""
 
+    def join_sources(self, sources: Sequence[str]) -> list[str]:
+        """Join sources to files that include them; returns the files to compile."""
+        kinds: dict[str, object] = {
+            one: (language, separate_architectures(self.planned.extension, one))
+            for one in sources
+            if (language := language_of(one)) is not None
+        }
+        files = [one for one in sources if one not in kinds]
+        folder = f"{self.place}{_UNITY}"
+        for group in unity_groups(kinds):
+            if len(group) == 1:
+                files += group
+                continue
+            suffix = ".cu" if language_of(group[0]) is Language.CUDA else ".cpp"
+            file = self.folder / folder / f"unity-{len(self.unity)}{suffix}"
+            self.texts[file] = unity_text(map(self.plan.layout.spell, group), folder)
+            self.unity[str(file)] = group
+        return [*files, *self.unity]
+
     def write_files(self) -> None:
-        """Write the files that include sources."""
         for file, text in self.texts.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             write_if_changed(file, text)
 
     @contextmanager
     def replacing(self, names: dict[str, Any]) -> Iterator[None]:
-        """Replace functions among the names of torch's module, and set the variables that it reads."""
         own: dict[str, Any] = {
             "_write_ninja_file": self._writer(names["_write_ninja_file"]),
             "_run_ninja_build": self._run_ninja,
@@ -117,7 +142,8 @@ class TorchSteps:
         def write_ninja_file(**values: Any) -> None:
             objects = values["objects"]
             # Torch names objects by a source's stem, and does not quote them for its device link.
-            names = [f"{self.place}{OBJECTS}/{self._object_name(source)}.o" for source in values["sources"]]
+            folder = f"{self.place}{_OBJECTS}"
+            names = [f"{folder}/{self._object_name(source)}.o" for source in values["sources"]]
             plain = {f"{number}.o": name for number, name in enumerate(names)}
             self._sources = dict(zip(names, values["sources"], strict=True))
             values["objects"] = written = list(plain)
@@ -128,10 +154,9 @@ class TorchSteps:
             first = [word for word in self._split(" ".join(values["cflags"])) if word not in ("-c", "/c")]
             self.flags = (*first, *self._split(" ".join(values["post_cflags"] or ())), *self._maps)
             write(**values)
-            plain |= {name: f"{self.place}{OBJECTS}/{name}" for name in written[len(names) :]}
-            self._plain = plain
+            self._plain = plain | {name: f"{folder}/{name}" for name in written[len(names) :]}
             # The caller links these.
-            objects[:] = [str(self.folder / plain[name]) for name in written]
+            objects[:] = [str(self.folder / self._plain[name]) for name in written]
 
         return write_ninja_file
 
@@ -169,62 +194,54 @@ class TorchSteps:
             # PyTorch names none where any flag has the text `arch`, such as a folder.
             if wanted is not None and (wanted != self.planned.usual or others == linked):
                 linked = (*others, *wanted.for_nvcc())
-            return Step(
-                StepKind.DEVICE_LINK,
-                tuple(self._sources),
-                output,
-                self.spelled(linked),
-                architectures=self.planned.architectures,
-            )
+            objects, spelled = tuple(self._sources), self.spelled(linked)
+            return Step(StepKind.DEVICE_LINK, objects, output, spelled, architectures=wanted)
         kind = COMPILING[language_of(source) or Language.CXX]
-        named: tuple[str, ...] = tuple(self._own_output(word, name, output) for word in words)
+        own = {
+            f"{option}{name}{end}": f"{option}{output}{end}" for option in ("", "/Fo") for end in ("", ".d")
+        }
+        named: tuple[str, ...] = tuple(own.get(word, word) for word in words)
         architectures = None
         if kind is StepKind.COMPILE_CUDA:
             # All sources that a unity file includes have the same.
             relative = os.path.relpath(self.unity.get(source, (source,))[0], self._project)
-            own = separate_architectures(self.planned.extension, relative)
-            architectures = own or self.planned.usual
+            architectures = separate_architectures(self.planned.extension, relative) or self.planned.usual
             named = self._cuda_words(named, source, architectures)
         elif self._maps and kind is StepKind.COMPILE_CXX:
             named += tuple(self._maps)
-        path = self._spell(str(Path(source).absolute()))
-        spelled = self.spelled(named)
-        depends = (self._spell(one) for one in self.planned.extension.depends)
+        inputs = (str(Path(source).absolute()), *self.planned.extension.depends)
         return Step(
             kind=kind,
-            inputs=(path, *depends),
+            inputs=tuple(map(self._spell, inputs)),
             output=output,
-            command=spelled,
+            command=self.spelled(named),
             depfile=f"{output}.d" if f"{output}.d" in named else None,
             architectures=architectures,
             sources=self._sources_of(source),
         )
 
     def _words(self, command: str) -> tuple[str, ...]:
-        """Split a command; one that only a shell understands stays whole."""
         if not self.plan.host_is_windows and _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
+            # Only a shell understands it.
             return ("sh", "-c", command)
         return self._split(command)
 
     def _split(self, command: str) -> tuple[str, ...]:
         return tuple(command_words(command, "Windows") if self.plan.host_is_windows else shlex.split(command))
 
-    @staticmethod
-    def _own_output(word: str, name: str, output: str) -> str:
-        for suffix in ("", ".d"):
-            for option in ("", "/Fo"):
-                if word == f"{option}{name}{suffix}":
-                    return f"{option}{output}{suffix}"
-        return word
-
     def _object_name(self, source: str) -> str:
-        base = self.folder / self.place if source in self.unity else self._project
-        return object_name(source, base)
+        """Name a source's object by its path: folders may contain files of one name."""
+        relative = os.path.relpath(
+            source, self.folder / self.place if source in self.unity else self._project
+        )
+        # It stays inside.
+        parts = [part.replace("..", "up").replace(":", "") for part in Path(relative).as_posix().split("/")]
+        return "/".join(filter(None, parts))
 
     def _cuda_words(
         self, words: tuple[str, ...], source: str, architectures: ArchitectureList | None
     ) -> tuple[str, ...]:
-        """Add what only torchwheel passes to nvcc, and replace the architectures where the extension says so."""
+        """Add torchwheel's own options, and replace the architectures where the extension says so."""
         extension = self.planned.extension
         images = [word for word in words if word.startswith(ARCHITECTURE_OPTIONS)]
         if architectures and (architectures != self.planned.usual or extension.front_end == "shared"):
@@ -236,13 +253,11 @@ class TorchSteps:
             # Without system headers: a new environment has the same ones with newer files.
             words = tuple("-MMD" if word == "-MD" else word for word in words)
         replaceable = own_flags("nvcc")["compile"].items()
-        added = [
-            flag for flag, others in replaceable if not any(one.startswith(tuple(others)) for one in words)
-        ]
+        added = [flag for flag, others in replaceable if not _has_start(words, tuple(others))]
         # With few files to use the cores; `jobs` does not matter, so that other jobs recompile nothing.
         files = sum(len(one.sources) for one in self.plan.inputs.extensions)
         count = min(_NVCC_THREADS // max(1, files), len(images))
-        if count > 1 and not any(word.startswith(_THREADS) or word == "-t" for word in words):
+        if count > 1 and "-t" not in words and not _has_start(words, _THREADS):
             added.append(f"--threads={count}")
         added += [f"-Xcompiler={one}" for one in self._maps]
         toolkit = self.plan.inputs.toolkit
@@ -253,7 +268,7 @@ class TorchSteps:
 
     @property
     def _maps(self) -> list[str]:
-        """The options for a module that does not depend on the project's place."""
+        """The options by which a reproducible module does not depend on the project's place."""
         if not self.plan.project.reproducible or self.plan.host_is_windows:
             return []
         return [f"-ffile-prefix-map={link}=/{PurePosixPath(link).name}" for link in self.plan.layout.links]
@@ -264,13 +279,15 @@ class TorchSteps:
 
     def spelled(self, words: Sequence[str]) -> tuple[str, ...]:
         """Spell the paths in a command by the links in the extension's folder."""
-        return tuple(spelled_words(words, self._spell, self._system_folders()))
-
-    def _system_folders(self) -> tuple[str, ...]:
-        """The folders of PyTorch, CUDA and Python, whose headers are the same in a new environment with newer files."""
-        inputs = self.plan.inputs
-        roots = [str(inputs.torch.root), *_PYTHON_HEADERS, _ENVIRONMENT_HEADERS]
-        return tuple(roots if inputs.toolkit is None else [*roots, inputs.toolkit.root])
+        torch, toolkit = self.plan.inputs.torch, self.plan.inputs.toolkit
+        # Their headers are the same in a new environment with newer files.
+        system = [
+            str(torch.root),
+            *_PYTHON_HEADERS,
+            _ENVIRONMENT_HEADERS,
+            *([toolkit.root] if toolkit else ()),
+        ]
+        return tuple(_spelled_words(words, self._spell, system))
 
     def _sources_of(self, source: str) -> tuple[str, ...]:
         files = {one: os.path.relpath(one, self._project) for one in self.unity.get(source, (source,))}
@@ -301,7 +318,7 @@ def replaced(names: dict[str, Any], own: Mapping[str, Any]) -> Iterator[None]:
         names.update(before)
 
 
-def spelled_words(words: Sequence[str], spell: Callable[[str], str], system: Sequence[str]) -> Iterator[str]:
+def _spelled_words(words: Sequence[str], spell: Callable[[str], str], system: Sequence[str]) -> Iterator[str]:
     """Spell the paths in a command through links.
 
     Args:
@@ -321,9 +338,8 @@ def spelled_words(words: Sequence[str], spell: Callable[[str], str], system: Seq
         if word.startswith("-I") and len(word) > 2:
             folder, seen = spell(word[2:]), seen + 1
             # GCC's own #include_next needs its order: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
-            yield from (
-                ("-isystem", folder) if seen > at_end and folder != "/usr/include" else (f"-I{folder}",)
-            )
+            is_system = seen > at_end and folder != "/usr/include"
+            yield from ("-isystem", folder) if is_system else (f"-I{folder}",)
         elif word.startswith("-L") and len(word) > 2:
             yield f"-L{spell(word[2:])}"
         else:
@@ -339,8 +355,5 @@ def _has_files(folder: str) -> bool:
     return any(files for _, _, files in os.walk(folder))
 
 
-def object_name(source: str, project: Path) -> str:
-    """Name a source's object by its path, because folders may contain files of one name; ``..`` stays inside."""
-    relative = os.path.relpath(source, project)
-    parts = [part.replace("..", "up").replace(":", "") for part in Path(relative).as_posix().split("/")]
-    return "/".join(part for part in parts if part)
+def _has_start(words: Sequence[str], starts: tuple[str, ...]) -> bool:
+    return any(word.startswith(starts) for word in words)

@@ -16,26 +16,20 @@ SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
 
 @dataclass(frozen=True)
 class Layout:
-    """The spelling of paths in commands that run in the build folder.
+    """The spelling of paths in commands that run in the build folder, by links there (name -> absolute target).
 
-    With links in the build folder a command does not depend on the places of project, PyTorch and toolkit, so a
-    compiler cache hits, and contains no spaces. On Windows creating links needs a privilege, so paths stay absolute.
-
-    Attributes:
-        links: name in the build folder -> its absolute target.
+    So a command does not depend on the places of project, PyTorch and toolkit, and a compiler cache hits; and it has no
+    spaces. On Windows creating links needs a privilege, so paths stay absolute.
     """
 
     project: PurePath
     links: Mapping[str, PurePath] = field(default_factory=dict)
 
     def spell(self, path: str | PurePath) -> str:
-        """Spell a path for a command; relative paths are relative to the project.
-
-        ``..`` is resolved before a link is inserted, because ninja would remove it together with the link;
-        torch.utils.cpp_extension resolves it in sources, too.
-        """
+        """Spell a path for a command; relative paths are relative to the project."""
         whole = self.project / path
         if ".." in whole.parts:
+            # Ninja would remove it together with a link. PyTorch's own resolves it in sources, too.
             flavour = ntpath if isinstance(whole, PureWindowsPath) else posixpath
             whole = type(self.project)(flavour.normpath(whole))
         for name, folder in self.links.items():
@@ -45,18 +39,15 @@ class Layout:
 
 
 def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
-    """Return the layout for a machine and the folders (name -> absolute folder) to link.
-
-    If a folder is inside another, such as an environment in a project, the inner one wins.
-    """
+    """Return the layout for a machine and the folders (name -> absolute folder) to link."""
     if system == "Windows":
         return Layout(PureWindowsPath(project))
+    # Of an environment in a project the inner one wins.
     deepest_first = sorted(folders.items(), key=lambda item: -len(PurePosixPath(item[1]).parts))
     return Layout(PurePosixPath(project), {name: PurePosixPath(folder) for name, folder in deepest_first})
 
 
 def write_links(folder: Path, links: Mapping[str, PurePath]) -> None:
-    """Create or correct the links in a build folder."""
     for name, target in links.items():
         link = folder / name
         if link.is_symlink() and os.readlink(link) != str(target):
@@ -66,13 +57,9 @@ def write_links(folder: Path, links: Mapping[str, PurePath]) -> None:
 
 
 def unity_groups(kinds: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """Yield the sources of each file to compile: of each kind as many as the square root of its sources.
+    """Yield the sources of each file to compile: of each kind as many files as the square root of its sources.
 
-    So several compilers have work. It depends only on the sources: other ``jobs`` do not recompile anything, and
-    compiler caches hit.
-
-    Args:
-        kinds: source -> the kind of sources that it can be joined with.
+    So several compilers have work, and other ``jobs`` do not recompile anything.
     """
     groups: dict[object, list[str]] = {}
     for source, kind in kinds.items():
