@@ -130,7 +130,6 @@ def _make_extension(
 
 
 def _take_own_options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Take torchwheel's own options out of the arguments of an extension."""
     given = ((name, arguments.pop(name, None)) for name in map(_argument_name, _OWN))
     found = {name: value for name, value in given if value is not None}
     if isinstance(sources := found.get("cuda_sources"), (list, tuple)):

@@ -139,7 +139,6 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 
 
 def _configured_record(request: BuildRequest, folder: Path) -> WheelRecord | None:
-    """Plan the wheel of a CMake project, by configuring it."""
     with _call_hook(_prepare_build(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
         return record
 
@@ -170,7 +169,6 @@ class _Build:
 
     @cached_property
     def variables(self) -> dict[str, str]:
-        """The environment variables that the build may depend on."""
         project = self.request.project
         named = names_in_scripts(project.folder, source_files(project.folder).files)
         return {

@@ -220,7 +220,6 @@ class Step:
 
     @property
     def cacheable(self) -> bool:
-        """Whether a compiler cache can store its result."""
         return self.kind in COMPILING.values()
 
 
@@ -260,7 +259,6 @@ class PlannedExtension:
 
     @property
     def folder(self) -> str:
-        """The name of its folder in the build folder."""
         # A top-level module may be named like a file beside it, or like a link.
         return self.extension.name if "." in self.extension.name else f"{self.extension.name}-module"
 
@@ -311,5 +309,4 @@ class ExtensionPlan:
         return self.project.settings.skip_check if buildable else ()
 
     def stop_on_errors(self) -> None:
-        """Raise for the errors that are not skipped."""
         stop_on_errors(self.findings, self.skipped)

@@ -38,8 +38,6 @@ _SITE = "<site-packages>"
 
 
 class Place(Enum):
-    """Where a library is found."""
-
     WHEEL = "in the wheel"
     REQUIREMENT = "of requirements"
     SYSTEM = "of every Linux"

@@ -33,7 +33,6 @@ _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
 
 
 def find_false_fields(contents: WheelContents) -> Iterator[Problem]:
-    """Yield where a field is malformed, or contradicts another one."""
     found = chain(_find_malformed(contents), _find_wheel_faults(contents), _find_python_faults(contents))
     for field, detail in found:
         yield Problem.of("field-not-valid", origin=contents.path, field=field, detail=detail)

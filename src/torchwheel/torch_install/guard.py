@@ -46,7 +46,6 @@ def require_torch(name: str) -> None:
 
 
 def _require_cuda(name: str) -> None:
-    """Check that the installed PyTorch has the CUDA that a distribution's label names."""
     own = version(name)
     needed, spec = _CUDA.search(own), find_spec("torch")
     if needed is None or spec is None or spec.origin is None:

@@ -50,7 +50,6 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> None:
 
 @contextmanager
 def announced_build(plan: ExtensionPlan) -> Iterator[None]:
-    """Say what is built where, and how long it took."""
     began = time.monotonic()
     say(f"{plan.summary}, {count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}")
     announce(plan.findings, plan.skipped)
