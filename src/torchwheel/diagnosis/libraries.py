@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 _FOLDER = Path(__file__).with_name("grammar")
 _TABLE = _FOLDER / "libraries.toml"
 _LIBRARY_FILE = re.compile(
-    r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
+    r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:3\.\d\d?)?(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
     r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
 )
 _CALLED_NAME = re.compile(r"(?:__declspec\(\w+\) )?(?:[^(]*[\s*&])?(?P<name>[^\s(]+)")

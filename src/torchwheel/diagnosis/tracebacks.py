@@ -124,6 +124,8 @@ def explain_exception(
         return "python-too-new", {**known, "gone": gone, **bundled}
     if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
         return "python-incomplete" if gone in table["optional"] else "python-too-old", {**known, "gone": gone}
+    if id == "python-module-missing" and module[0] == "_" and module.strip("_") in known.get("raised_in", ""):
+        return "extension-module-missing", {**known, "name": module, "module": known["raised_in"]}
     if id != "python-exception":
         return id, known
     if own and (match := _variable(kind, message, own[0].source)):

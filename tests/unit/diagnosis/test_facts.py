@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of logs as they were printed.
+# ruff: noqa: E501, RUF001 - lines of logs as they were printed.
 """Fixes are chosen by what the log shows: the system, who builds, and the tool's own advice."""
 
 from __future__ import annotations
@@ -182,6 +182,19 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("FileNotFoundError: Could not find shared object file for Transformer Engine torch lib.", "extension-module-missing", "transformer_engine[pytorch]"),
         ("C:\\x>python a.py\ntorch._inductor.exc.InductorError: RuntimeError: Compiler: cl is not found.", "command-missing", "Build Tools"),
         ("ImportError: /x/lltm.so: undefined symbol: THPVariableClass", "undefined-symbol", "`import torch` above"),
+        ("Traceback (most recent call last):\n  File \"/v/lib/python3.11/site-packages/mamba_ssm/__init__.py\", line 9, in <module>\n    import x\nModuleNotFoundError: No module named 'selective_scan_cuda'", "extension-module-missing", "what brings mamba_ssm"),
+        ("Traceback (most recent call last):\n  File \"/v/lib/python3.11/site-packages/quicktex/__init__.py\", line 9, in <module>\n    import x\nModuleNotFoundError: No module named '_quicktex'", "extension-module-missing", "in its tree"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "gpu-failed", "CUDA_LAUNCH_BLOCKING=1"),
+        ("RuntimeError: GET was unable to find an engine to execute this computation", "gpu-failed", "unset LD_LIBRARY_PATH"),
+        ("ERROR: Wheel 'torch' located at /tmp/torch-2.6.0-cp312-cp312-linux_x86_64.whl is invalid.", "file-damaged", "pip cache purge"),
+        ("error: Failed to unzip wheel: torch-2.5.1.whl\n  Caused by: unable to locate the end of central directory record", "file-damaged", "uv cache clean"),
+        ("CondaVerificationError: The package for pytorch located at /opt/pkgs/pytorch-2.5.1\nappears to be corrupted.", "file-damaged", "conda clean"),
+        ("  × Failed to download `torch==2.1.2`\n  ╰─▶ Failed to download distribution due to network timeout. Try increasing", "network", "UV_HTTP_TIMEOUT"),
+        ("  × Failed to download and build `a==4.9.3`\n  ├─▶ request or response body error\n  ╰─▶ operation timed out", "network", "UV_HTTP_TIMEOUT"),
+        ("The current project's supported Python range (>=3.8,<4.0) is not compatible with some of the required packages Python requirement:", "interpreter-unfit", "requires-python"),
+        ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or it is too old.", "python-module-missing", "pip install triton"),
+        ("RuntimeError: Unable to JIT load the op. FP Quantizer is using an untested triton version (3.2.0), only 2.3.1 and 3.0.0 are known to be compatible", "package-wants-release", "install triton, 2.3.1"),
+        ("/opt/bin/python: error while loading shared libraries: libpython3.10.so.1.0: cannot open shared object file", "shared-library-missing", "the container's own"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
     ],
 )  # fmt: skip
