@@ -246,7 +246,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("a.cpp:9:3: error: ‘PyTuple_SET_ITEM’ was not declared in this scope", "limited-api-too-small", {"file": "a.cpp", "line": "9", "name": "PyTuple_SET_ITEM"}),
         ("  ╰─▶ Extra build requirement `torch` was declared with `match-runtime", "tool-error", {"tool": "uv", "message": "Extra build requirement `torch` was declared with `match-runtime"}),
         # Tools of one kind have one form, each in words of its own.
-        ("error: Distribution `torch==2.2.0 @ registry+https://x` can't be installed because it doesn't have a source distribution or wheel for the current platform", "requirement-not-found", {"requirement": "torch==2.2.0 @ registry+https://x", "platform": "platform"}),
+        ("error: Distribution `torch==2.2.0 @ registry+https://x` can't be installed because it doesn't have a source distribution or wheel for the current platform", "requirement-not-found", {"requirement": "torch==2.2.0", "platform": "platform"}),
         ("==> Error: py-torch@1.11 cuda_arch=70 ^cuda@11.5 is unsatisfiable, conflicts are:", "version-conflict", {"requirement": "py-torch@1.11 cuda_arch=70 ^cuda@11.5"}),
         ("ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'requirements.txt'", "file-missing", {"name": "requirements.txt"}),
         ("pyproject_hooks._impl.BackendUnavailable: Cannot import 'backend'", "build-backend-missing", {"module": "backend"}),
