@@ -48,6 +48,7 @@ _SENTENCES = frozenset(
     {"runtimeerror", "valueerror", "assertionerror", "oserror", "exception", "environmenterror"}
 )
 _WORDS_OF_SENTENCE = 3
+_LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
 _OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit", "file-missing", "file-damaged"}
 
@@ -124,8 +125,9 @@ def explain_exception(
         return "python-too-new", {**known, "gone": gone, **bundled}
     if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
         return "python-incomplete" if gone in table["optional"] else "python-too-old", {**known, "gone": gone}
-    if id == "python-module-missing" and module[0] == "_" and module.strip("_") in known.get("raised_in", ""):
-        return "extension-module-missing", {**known, "name": module, "module": known["raised_in"]}
+    folder = re.split(r"[/\\]", own[0].file)[-2:][0] if own else ""
+    if id == "python-module-missing" and len(folder) >= _LEAST_LETTERS and folder in module.strip("_"):
+        return "extension-module-missing", {**known, "name": module, "module": folder}
     if id != "python-exception":
         return id, known
     if own and (match := _variable(kind, message, own[0].source)):

@@ -200,6 +200,12 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("#9 0.181 exec /bin/sh: exec format error", "wrong-machine", "--platform"),
         ("error: Distribution `torch==2.7.0+cu128 @ registry+https://x` can't be installed because it doesn't have a source distribution or wheel for the current platform", "requirement-not-found", "leave +cu128 out"),
         ("OSError: [WinError 127] The specified procedure could not be found", "winerror-126", "two torches"),
+        ("ImportError: libmkl_sycl.so.3: cannot open shared object file: No such file or directory", "shared-library-missing", "setvars.sh"),
+        ("ImportError: /x/libmkl_sycl_blas.so.4: undefined symbol: _ZN4sycl3_V17handler22setKernelIsCooperativeEb", "undefined-symbol", "an older libsycl"),
+        ("Traceback (most recent call last):\n  File \"/m/MinkowskiEngine/__init__.py\", line 46, in <module>\n    import x\nModuleNotFoundError: No module named \'MinkowskiEngineBackend\'", "extension-module-missing", "run from another folder"),
+        ("ERROR: Ignored the following versions that require a different python version: 3.3\nERROR: Could not find a version that satisfies the requirement torch==2.7.0 (from versions: none)", "requirement-not-found", "manylinux_2_28"),
+        ("Problem with the CMake installation, aborting build. CMake executable is cmake", "program-broken", "cmake --version"),
+        ("tcc: error: library 'python3' not found", "library-missing", "the container"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
     ],
 )  # fmt: skip
