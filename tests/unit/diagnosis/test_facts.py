@@ -206,6 +206,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("ERROR: Ignored the following versions that require a different python version: 3.3\nERROR: Could not find a version that satisfies the requirement torch==2.7.0 (from versions: none)", "requirement-not-found", "manylinux_2_28"),
         ("Problem with the CMake installation, aborting build. CMake executable is cmake", "program-broken", "cmake --version"),
         ("tcc: error: library 'python3' not found", "library-missing", "the container"),
+        ("deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)", "cuda-home-not-set", "CUDA_HOME=…"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
     ],
 )  # fmt: skip
