@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - logs as they were printed.
 """What the frames above an exception say: whose code raised it, who called it, and what was being built."""
 
 from __future__ import annotations
@@ -154,3 +155,27 @@ def test_an_exception_that_nothing_is_known_of_keeps_the_general_answer() -> Non
     assert cause is not None
     assert cause.entry.id == "python-exception"
     assert {"at", "raised_in", "setup"}.isdisjoint(cause.captures)
+
+
+@pytest.mark.parametrize(
+    ("error", "id"),
+    [
+        ("TypeError: no", "setup-failed"),
+        ("ModuleNotFoundError: No module named 'foo'", "python-module-missing"),
+        ("Problem with the CMake installation, aborting build. CMake executable is cmake", "program-broken"),
+    ],
+)
+def test_the_error_below_a_long_traceback_in_what_pip_passes_on_is_the_cause(error: str, id: str) -> None:
+    frames = "".join(
+        f'    File "{SITE}/setuptools/x{n}.py", line {n}, in run\n      self.run()\n' for n in range(40)
+    )
+    log = (
+        "  × python setup.py bdist_wheel did not run successfully.\n  ╰─> [84 lines of output]\n"
+        f'  Traceback (most recent call last):\n    File "<pip-setuptools-caller>", line 34, in <module>\n'
+        f"{frames}  {error}\n  [end of output]\n\n"
+        "  note: This error originates from a subprocess, and is likely not a problem with pip.\n"
+        "  ERROR: Failed building wheel for x\nERROR: Could not build wheels for x\n"
+    )
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.line.text.strip()) == (id, error)
