@@ -174,6 +174,11 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     return any(match and form.complete(match, nearby, after) is not None for form, match in noise)
 
 
+def is_stop(text: str) -> bool:
+    """Whether a line reports a step that failed."""
+    return any(form.regex.search(text) for form in read_forms() if form.role is Role.STOPPED)
+
+
 def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
     for form in read_forms():
         if form.in_cmake_error and not in_cmake_error:
@@ -253,7 +258,8 @@ def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
     libraries = {"CNAME": c_names(), "API": api_names(), "SPACE": api_spaces(), "FOLDER": api_folders()}
-    words = {"Q": QUOTES, **libraries, **read_words()}
+    newer = f"(?:{'|'.join(shipped_toml(_WORDS)['newer_in_std'])})"
+    words = {"Q": QUOTES, "NEWSTD": newer, **libraries, **read_words()}
     return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 
@@ -287,10 +293,10 @@ def _unquote_name(name: str) -> str:
 
 
 def _message_below(lines: Sequence[str]) -> str:
-    """Join CMake's indented message below its first line: a paragraph, and the next one if it ends with a colon."""
+    """Join the indented message below its first line: a paragraph, and the next one if it ends with a colon."""
     said = ""
     for line in takewhile(lambda line: not line[:1].strip(), lines):
-        if said and not line.strip() and not said.endswith(":"):
+        if (said and not line.strip() and not said.endswith(":")) or is_stop(line.strip()):
             break
         said = f"{said} {line.strip()}".strip()
     return said[:LONGEST_CAPTURE]

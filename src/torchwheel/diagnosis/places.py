@@ -14,7 +14,7 @@ from torchwheel.diagnosis.cmake_messages import CMakeMessage, count_indentation
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean_text
 from torchwheel.diagnosis.endings import read_work
 from torchwheel.diagnosis.failures import LogLine
-from torchwheel.diagnosis.grammar import Role, classify
+from torchwheel.diagnosis.grammar import Role, classify, is_stop
 from torchwheel.diagnosis.prefilter import Hit
 from torchwheel.diagnosis.tracebacks import TRACEBACK_LINES
 from torchwheel.system.toml import read_toml
@@ -45,9 +45,10 @@ _FALLS_BACK = re.compile(r"\bfalling back (?:to|on)\b")
 _TELLS = (_OF_FAILURE, _LOGGED_WARNING, _FALLS_BACK)
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
 _TRACEBACK = re.compile(r"^\s*Traceback \(most recent")
+_IGNORED = "Exception ignored in"
 _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
-    r"|^\S+:\d+: \w*Warning: |^Exception ignored in|\bfalling back (?:to|on)\b"
+    rf"|^\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
 )
 _LAST_OF_COMPILER = re.compile(
     r"^(?:compilation terminated|\d{1,9} errors? generated|collect2|\S*: error: linker command failed)"
@@ -107,7 +108,10 @@ class Place:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the next line that is indented no further is an ordinary one."""
+        """Whether the next line that is indented no further is an ordinary one, and not part of a message."""
+        paragraph = takewhile(str.strip, self.after()) if _EXCEPTION.match(self.text) else ()
+        if any(is_stop(line.strip()) for line in paragraph):
+            return False
         below = filter(self._is_as_far_left, self.after())
         line = next((line.lstrip() for line in below if any(map(str.isalnum, line))), "")
         return line != "" and not _OF_FAILURE.search(line)
@@ -138,7 +142,9 @@ class Place:
         if _FALLS_BACK.search(told) or (_LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text)):
             return True
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
-        return "Traceback" in next(lines, "") and _WARNS.search(next(lines, "")) is not None
+        warning = _WARNS.search(next(lines, "")) if "Traceback" in next(lines, "") else None
+        # A traceback that the step ends with is not part of the warning above it.
+        return warning is not None and (warning[0] == _IGNORED or self.goes_on)
 
     @cached_property
     def is_probe(self) -> bool:

@@ -107,7 +107,8 @@ def explain_exception(
     path = f"{captures.get('module')}.{captures.get('name')}."
     marks = {
         kind: kind != "",
-        "says": kind in _SENTENCES and message.count(" ") >= _WORDS_OF_SENTENCE,
+        "says": (kind in _SENTENCES or (bool(own) and own[0].source.startswith("raise ")))
+        and message.count(" ") >= _WORDS_OF_SENTENCE,
         "relative": re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) is not None,
         "is_name": id == "python-name-missing",
         "submodule": bool(own) and path in own[0].source,

@@ -6,6 +6,7 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 from __future__ import annotations
 
 import random
+import re
 from functools import cache
 from pathlib import Path
 
@@ -71,6 +72,25 @@ def test_the_lines_of_another_step_change_neither_cause_nor_line(name: str) -> N
         if cause is None or (cause.entry.id, cause.line.number) != expected:
             changed[path.name] = cause and (cause.entry.id, cause.line.number)
     assert changed.keys() <= MIXED, changed
+
+
+ABOVE_A_TRACEBACK = (
+    "<string>:122: UserWarning: its compiler was not found.",
+    "WARNING: no compiler, going on",
+)
+GOING_ON = {"cuda-too-old-for-pytorch.extension.log", "ninja-still-dirty.log"}
+"""Below these exceptions, or before their tracebacks, is an ordinary line: as after an exception that was caught."""
+
+
+@pytest.mark.parametrize("warning", ABOVE_A_TRACEBACK)
+def test_a_warning_above_a_traceback_does_not_hide_its_exception(warning: str) -> None:
+    changed = {}
+    for path in FAILURES:
+        text = text_of(path)
+        warned = re.sub(r"(?m)^( *)(?=Traceback \(most recent)", rf"\1{warning}\n\1", text)
+        if warned != text and cause_of(warned.encode()) != expected_id(path):
+            changed[path.name] = cause_of(warned.encode())
+    assert changed.keys() <= GOING_ON, changed
 
 
 @pytest.mark.parametrize("part", range(4))

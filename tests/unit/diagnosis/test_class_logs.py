@@ -28,11 +28,35 @@ EXPECTED = {
     "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
     "killed.ninja": (7, {}),
     "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
+    "missing-input.cython": (
+        3,
+        {
+            "name": "/tmp/pip-wheel-0e/my-seq_5c/my_seq/fast.cpp",
+            "target": "/tmp/pip-wheel-0e/my-seq_5c/build/temp/my_seq/fast.o",
+            "module": "my_seq.fast",
+        },
+    ),
     "python-too-new.distutils": (
         22,
         {"module": "distutils", "distribution": "setuptools", "gone": "distutils", "bundled": "yes"},
     ),
     "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
+    "setup-failed.lines": (
+        7,
+        {
+            "kind": "ImportError",
+            "message": "BLAS not found from numpy.distutils.system_info.get_info. Please specify BLAS with: "
+            'python setup.py install --blas=openblas" for more information, please visit '
+            "https://example.org/wiki/Installation",
+            "at": "/tmp/pip-wheel-1x/my-engine_9c/setup.py:210",
+            "source": "raise ImportError(",
+            "setup": "yes",
+            "says": "yes",
+            "importerror": "yes",
+            "user_code": "/tmp/pip-wheel-1x/my-engine_9c/setup.py",
+            "where": "/tmp/pip-wheel-1x/my-engine_9c/setup.py",
+        },
+    ),
     "source-error.pip": (
         21,
         {"file": "csrc/bind.cpp", "line": "7", "message": "'forwrd' was not declared in this scope"},

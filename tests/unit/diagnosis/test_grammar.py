@@ -165,6 +165,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("a.cpp:3:8: Fehler: »optional« ist kein Element von »std«", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
         ("a.cpp(3): error C2039: 'optional': is not a member of 'std'", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
         ('a.cu(3): error: namespace "std" has no member "is_same_v"', "language-standard", {"file": "a.cu", "line": "3", "feature": "is_same_v"}),
+        ('c10/ptr.h(775): error: namespace "std" has no member "strong_ordering"', "language-standard", {"file": "c10/ptr.h", "line": "775", "feature": "strong_ordering"}),
         ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
         ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)"}),
         ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the library that this linker finds first"}),
