@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -35,6 +36,22 @@ def test_a_folder_that_has_no_place_for_a_lock_is_held_by_the_caches_alone(tmp_p
     lock = tmp_path / "cache" / "a.lock"
     with folder_lock(tmp_path, lock, lambda: None), free_lock(lock) as free:
         assert not free
+
+
+def test_what_a_killed_build_left_stays_recorded_until_it_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(leader: int) -> None:
+        raise OSError(errno.EPIPE, f"{leader} is not ended")
+
+    record = tmp_path / "a.lock.holder"
+    record.write_text(json.dumps({"leader": 7, "started": 1, "machine": "here"}))
+    monkeypatch.setattr("torchwheel.system.locks.machine_id", lambda: "here")
+    monkeypatch.setattr("torchwheel.system.locks.is_session", lambda *_: True)
+    monkeypatch.setattr("torchwheel.system.locks.end_session", fail)
+    with pytest.raises(OSError, match="7 is not ended"), file_lock(tmp_path / "a.lock"):
+        pass
+    assert record.exists()
 
 
 def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:

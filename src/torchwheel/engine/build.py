@@ -80,7 +80,10 @@ class Built:
 def build_wheel(
     request: BuildRequest, wheel_directory: Path, metadata_directory: Path | None = None, kind: str = "wheel"
 ) -> Built:
-    """Build the wheel, verify it against its plan, and put it into ``wheel_directory`` when it is complete."""
+    """Build the wheel, verify it against its plan, and put it into ``wheel_directory`` when it is complete.
+
+    Its metadata must equal those that ``prepare_metadata`` has put into ``metadata_directory``.
+    """
     began, editable = time.monotonic(), kind == "editable"
     inputs = survey(request)
     plan = make_plan(inputs)
@@ -178,8 +181,14 @@ def _build_inputs(plan: Plan, environment: Mapping[str, str], variables: str) ->
 
 def _describe_build(plan: Plan) -> Build:
     folders = plan.folders
-    tree, source, build, log = map(str, (plan.tree.root, folders.source, folders.build, folders.log))
-    return Build(plan.wheel_name, tree, source, build, log, plan.jobs.max_jobs)
+    return Build(
+        name=plan.wheel_name,
+        tree=str(plan.tree.root),
+        source=str(folders.source),
+        folder=str(folders.build),
+        log=str(folders.log),
+        jobs=plan.jobs.max_jobs,
+    )
 
 
 def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ...]]:

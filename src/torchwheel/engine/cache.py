@@ -241,7 +241,10 @@ def find_stored(cache: Path, key: str | None, name: str) -> Path | None:
 
 
 def store_wheel(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
-    """Move a finished wheel into the store; it replaces the one with its name from the same build folder."""
+    """Move a finished wheel, on the cache's file system, into the store.
+
+    It replaces the one with its name from the same build folder.
+    """
     entry = cache / _WHEELS / key
     entry.mkdir(parents=True, exist_ok=True)
     content = file_sha256(wheel).hex()

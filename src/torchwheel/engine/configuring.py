@@ -67,9 +67,16 @@ def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
 
 
 def read_cmake_values(path: Path) -> dict[str, str]:
-    """Read the final values of options, which CMake wrote through torchwheel's file; undefined ones are empty."""
+    """Read the final values of options, which CMake wrote through torchwheel's file; undefined ones are empty.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not complete.
+    """
     # CMake escapes quotes and backslashes only.
     values = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"), strict=False)
+    if not isinstance(values, dict):
+        raise ValueError(path)
     return {str(name): str(value) for name, value in values.items()}
 
 
@@ -129,6 +136,7 @@ class Configuring:
     Attributes:
         root: a folder on the same disk, with the record of the last run.
         asked: a text that changes with the request; with the time if the request cannot be determined.
+        values: the file into which CMake writes the final values of options, if it does.
     """
 
     root: Path
@@ -161,7 +169,7 @@ class Configuring:
             return cache
         try:
             return cache | read_cmake_values(self.values)
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError):
             raise refusal("no-cmake-values", origin=self.values, log=self.log) from None
 
     def drop_stale_cache(self) -> bool:

@@ -106,11 +106,16 @@ def call_hook(
     environment: Mapping[str, str],
     python: str = sys.executable,
 ) -> Any:
-    """Call one hook of a build backend in a subprocess and return what it returned; raises ProcessFailed if it fails.
+    """Call one hook of a build backend in a subprocess and return what it returned.
 
     Args:
         backend: its object path, then the folders of the tree to import it from, if it is not installed.
         stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
+
+    Raises:
+        ProcessFailed: the hook failed.
+        TorchwheelError: the backend cannot be imported.
+        pyproject_hooks.HookMissing: the backend has no such hook.
     """
     outer = {name: value for name, value in environment.items() if name not in _HOOK_VARIABLES}
 

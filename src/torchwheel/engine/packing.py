@@ -62,7 +62,11 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
 
 
 def _left_behind(plan: Plan, began: int) -> set[str]:
-    """Find files in this run's install folders that only earlier runs made; a killed run's are older than ``began``."""
+    """Find files in this run's install folders that only earlier runs made.
+
+    CMake lists what it installs at the end, so a killed run's are known by their time: before ``began`` (nanoseconds
+    since 1970).
+    """
     source, installed = plan.folders.source, _paths_inside(plan, _install_list(plan))
     folders = {"/".join(name.split("/")[:2]) for name in installed if name.count("/") > 1}
     older = {
@@ -90,6 +94,7 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
     with open_wheel(wheel) as archive:
         ignored = archive.members.keys() - set(source_files(source).files)
     made = _paths_inside(plan, (*_ninja_outputs(plan), *_ever_installed(plan)))
+    # What setup.py generates is known by name, or was written in this run.
     return tuple(
         name
         for name in sorted(ignored - made)

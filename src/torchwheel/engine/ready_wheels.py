@@ -184,12 +184,16 @@ def fetch_wheel(
                 environment={**environment, "PYTHONWARNINGS": ""},
                 log=log,
             )
-            (wheel,) = temporary.glob("*.whl")
-        # Also for no wheel, or more than one.
-        except (ProcessFailed, ValueError) as failure:
-            requirement, *index = arguments
-            asked = {"origin": " ".join(index), "requirement": requirement, "log": log}
-            why = last_lines(log, start, first="ERROR:")
-            raise refusal("wheel-not-fetched", why=why, **asked) from failure
-        check(wheel)
-        return wheel.replace(folder / wheel.name)
+        except ProcessFailed as failure:
+            raise _not_fetched(arguments, log, start) from failure
+        wheels = list(temporary.glob("*.whl"))
+        if len(wheels) != 1:
+            raise _not_fetched(arguments, log, start)
+        check(wheels[0])
+        return wheels[0].replace(folder / wheels[0].name)
+
+
+def _not_fetched(arguments: tuple[str, ...], log: Path, start: int) -> TorchwheelError:
+    requirement, *index = arguments
+    why = last_lines(log, start, first="ERROR:")
+    return refusal("wheel-not-fetched", origin=" ".join(index), requirement=requirement, log=log, why=why)

@@ -83,8 +83,9 @@ def _module_mark(path: Path) -> str:
 
 def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:
     """Whether no build can depend on an environment variable; the project's :func:`names_in_scripts` are ``named``."""
-    patterns = [_irrelevant(False), *(() if name in named else (_irrelevant(True),))]
-    return any(pattern.fullmatch(name) for pattern in patterns)
+    if _irrelevant(False).fullmatch(name):
+        return True
+    return name not in named and _irrelevant(True).fullmatch(name) is not None
 
 
 @cache

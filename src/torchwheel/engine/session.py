@@ -140,13 +140,17 @@ def _memory_evidence(error: TorchwheelError, kills: int | None) -> str:
 def write_launcher(script: Path) -> tuple[str, ...]:
     """Write memory_launcher.py into a build's folder; returns the command to put before compilers."""
     write_if_changed(script, Path(__file__).with_name("memory_launcher.py").read_text(encoding="utf-8"))
-    # Python 3.10 names it after the environment's interpreter.
+    # The system's interpreter, because an environment's may not exist in the next build. Python 3.10 names it after
+    # that one.
     python = os.path.realpath(base_interpreter())
     return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
 
 
 def allow_memory(plan: Plan, jobs: int) -> None:
-    """Write the launcher's settings: the memory of all compilers, and of each, as measured or usual for its kind."""
+    """Write the launcher's settings: the memory of all compilers, and of each, as measured or usual for its kind.
+
+    With fewer jobs than planned, the memory of all is smaller.
+    """
     settings = plan.folders.launcher.with_suffix(".json")
     if plan.jobs.budget is None:
         settings.unlink(missing_ok=True)

@@ -163,7 +163,10 @@ def prepare_cmake_run(plan: Plan) -> None:
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
-    """Update the source files in ``stage``, next to build outputs; returns those changed there, and copied again."""
+    """Update the source files in ``stage``, next to build outputs; returns those changed there, and copied again.
+
+    ``state_file`` records the state of every file and of its copy; without it, the stage must be empty.
+    """
     known = read_state(state_file)
     sources = source_files(source)
     files = sources.files

@@ -230,9 +230,8 @@ def _more_than_commit(plan: Plan) -> str:
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Describe how the plan in a wheel's manifest differs from this plan; empty if it does not."""
     if not is_of_plan(made, plan):
-        if unknown := [
-            key for key, value in _relevant_choices(made).items() if value in (NOT_RECORDED, MASK)
-        ]:
+        unknown = [key for key, value in _relevant_choices(made).items() if value in (NOT_RECORDED, MASK)]
+        if unknown:
             return f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
         return "it was built with other options"
     commit = made.get("source", {}).get("commit")
@@ -312,7 +311,7 @@ def wheel_key(
 ) -> str | None:
     """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
-    Its parts' records are up to date before a build and after a successful one; else it is None, as before the first.
+    The records that it is made of are up to date then. It is None before the first build and after one that failed;
     ``variables`` is the digest of those that the build may depend on.
     """
     folders = plan.folders

@@ -83,7 +83,10 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, insta
 
 
 def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
-    """Install more requirements beside the ready environment ``base``; returns folders for PYTHONPATH and PATH."""
+    """Install more requirements beside the ready environment ``base``; returns folders for PYTHONPATH and PATH.
+
+    There are none if it meets them all.
+    """
     _require_sound(more)
     if not unmet_requirements(more, [str(site_packages(base))]):
         return {}
@@ -143,7 +146,10 @@ def _packages_of(folder: Path, base: Path) -> list[str]:
 
 
 def _find_damage(folder: Path, base: Path, now: int) -> str:
-    """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes."""
+    """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes.
+
+    Files later than ``now`` (nanoseconds since 1970) get that time.
+    """
     packages, has_interpreter = site_packages(folder), folder == base
     try:
         mark = json.loads((folder / _READY).read_text(encoding="utf-8"))

@@ -130,8 +130,9 @@ def _toolkit_root(project: ExtensionProject, *, needed: bool) -> str | None:
 def load(*args: Any, **kwargs: Any) -> Any:
     """Compile an extension if it is not up to date, and load it.
 
-    It is ``torch.utils.cpp_extension.load``. CUDA sources are compiled for the hardware in ``TORCHWHEEL_TARGET`` or
-    ``TORCH_CUDA_ARCH_LIST``, else for the GPUs of this machine, else for PyTorch's own architectures.
+    Takes what ``torch.utils.cpp_extension.load`` takes, and calls it. CUDA sources are compiled for the hardware in
+    ``TORCHWHEEL_TARGET`` or ``TORCH_CUDA_ARCH_LIST``, else for the GPUs of this machine, else for PyTorch's own
+    architectures.
 
     Raises:
         RuntimeError: it cannot be built.
@@ -142,7 +143,7 @@ def load(*args: Any, **kwargs: Any) -> Any:
 def load_inline(*args: Any, **kwargs: Any) -> Any:
     """Compile an extension from source texts if it is not up to date, and load it.
 
-    It is ``torch.utils.cpp_extension.load_inline``; see :func:`load`.
+    Takes what ``torch.utils.cpp_extension.load_inline`` takes, and calls it; see :func:`load`.
 
     Raises:
         RuntimeError: it cannot be built.

@@ -115,6 +115,9 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
 
     As in torch.utils.cpp_extension, the project's flags win over TORCH_CUDA_ARCH_LIST. A target or ``arch`` replaces
     them, but a form with ``a`` or ``f`` that runs on it stays, because kernels are written for its instructions.
+
+    Raises:
+        TorchwheelError: the flags cannot be read.
     """
     own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
     requested, flags = settings.arch, " ".join(own.flags)

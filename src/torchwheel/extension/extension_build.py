@@ -262,8 +262,14 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         "variables": build.variables,
         "each-time": time.time_ns() if names_files(_cmake_arguments(project, given)) else 0,
     }
-    folders, skipped = (build.folder, build.cmake_folder, project.folder), project.settings.skip_check
-    return Configuring(*folders, build.log, skipped, hash_facts(asked))
+    return Configuring(
+        build.folder,
+        build.cmake_folder,
+        project.folder,
+        build.log,
+        project.settings.skip_check,
+        hash_facts(asked),
+    )
 
 
 def _compiling(build: _Build) -> AbstractContextManager[Session]:

@@ -124,9 +124,11 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     stop_on(problems)
     own = {key: value for key, value in given.items() if bare_name(key) not in settings.passthrough}
     inner = dict(settings.passthrough)
-    for key, value in own.items() if kind is ProjectKind.CMAKE else ():
-        if prefix := _FORWARDED.match(name := bare_name(key)):
-            inner[f"cmake.define.{name[prefix.end() :]}"] = value
+    if kind is ProjectKind.CMAKE:
+        for key, value in own.items():
+            name = bare_name(key)
+            if prefix := _FORWARDED.match(name):
+                inner[f"cmake.define.{name[prefix.end() :]}"] = value
     return HookRequest(project, kind, own, inner)
 
 

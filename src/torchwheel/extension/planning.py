@@ -105,7 +105,11 @@ def _choice_findings(choices: Sequence[_Choice], inputs: ExtensionInputs) -> Ite
 
 
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
-    """Choose a source's own architectures, else those of settings and the project's flags, else PyTorch's own."""
+    """Choose a source's own architectures, else those of settings and the project's flags, else PyTorch's own.
+
+    Raises:
+        TorchwheelError: the flags cannot be read.
+    """
     # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and not is_free_threaded(inputs.project.host.python.abi_tag)
     extension = replace(extension, limited_api=limited)
@@ -188,12 +192,14 @@ def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
 
 
 def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
-    """Report variables that make nvcc compile for further architectures."""
+    """Report variables that make nvcc compile for further architectures.
+
+    Raises:
+        TorchwheelError: the flags in one cannot be read.
+    """
     for name in CUDA_FLAGS:
-        words, origin = (
-            command_words(project.environment.get(name, ""), project.host.system),
-            f"variable {name}",
-        )
+        words = command_words(project.environment.get(name, ""), project.host.system)
+        origin = f"variable {name}"
         if flags := " ".join(own_architectures(words, origin).flags):
             yield Problem.of("variables-add-architectures/extension", origin=origin, name=name, flags=flags)
 

@@ -58,7 +58,8 @@ def extension_label(
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
     With the stable ABI the modules also run with other releases, and the label names none. A nightly's date follows the
-    release: ``torch2.16.dev20261101``.
+    release: ``torch2.16.dev20261101``. The build type follows if it is not Release, and ``dirty`` if tracked files
+    differ from the commit.
     """
     parts = [hardware_label(cuda, architectures)]
     if not stable:
@@ -122,7 +123,8 @@ class WheelRecord:
     Attributes:
         version: the requested public version; None for the project's.
         label: the requested local version label, empty for none; None for the usual one.
-        provenance: the manifest's plan part, see ``manifest.schema.json``.
+        provenance: the manifest's plan part, see ``manifest.schema.json``. It has no folder of this machine, except in
+            settings or findings, because it is part of the wheel.
     """
 
     cuda: str | None

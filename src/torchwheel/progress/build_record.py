@@ -38,7 +38,10 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class TimedStep:
-    """A finished ninja step; peak (bytes) and cost (seconds) are of its last run that was no cache hit, if known."""
+    """A finished ninja step; peak (bytes) and cost (seconds) are of its last run that was no cache hit, if known.
+
+    The source is relative to the build's source or folder, if it is in one of them; None if the step compiles nothing.
+    """
 
     output: str
     source: str | None
@@ -190,7 +193,11 @@ def read_build_record(path: Path) -> BuildRecord | None:
 
 
 def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
-    """Yield the records in a cache folder with their paths, the latest first."""
+    """Yield the records in a cache folder with their paths, the latest first.
+
+    Raises:
+        PermissionError: the folder may not be read.
+    """
     # From Python 3.13 on glob() finds nothing in a folder that may not be read.
     if is_closed(cache):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))

@@ -241,6 +241,7 @@ class Follower:
     def _find_running(
         self, ninjas: Sequence[Process], processes: Sequence[Process], now: float
     ) -> Iterator[Running]:
+        """Yield the running steps with the memory of their processes, and record the peaks."""
         children: dict[int, list[Process]] = {}
         for process in processes:
             children.setdefault(process.parent, []).append(process)

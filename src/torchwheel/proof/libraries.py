@@ -100,6 +100,7 @@ def check_libraries(contents: WheelContents) -> Check:
 def _sort_lookups(
     lookups: Collection[Lookup], files: Mapping[str, LoadedFile], places: _Places
 ) -> tuple[Mapping[Place, set[str]], Iterable[list[Lookup]]]:
+    """The names that are found by place, and the lookups of each library that find nothing."""
     found: dict[Place, set[str]] = defaultdict(set)
     missing: dict[str, list[Lookup]] = defaultdict(list)
     led = {one.found for one in lookups if one.is_led}

@@ -159,6 +159,7 @@ def _look_for(
     by_name: Mapping[str, LoadedFile],
     site: Path | None,
 ) -> tuple[str, bool]:
+    """The path of a library, and whether the folders lead there."""
     for folder in folders:
         path = posixpath.join(folder, name)
         if path in files or (site is not None and not folder.startswith("/") and exists(site / path)):

@@ -39,7 +39,10 @@ def find_false_fields(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
-    """Source: https://packaging.python.org/specifications/core-metadata/."""
+    """Yield the fields that packaging refuses, each with why.
+
+    Source: https://packaging.python.org/specifications/core-metadata/
+    """
     raw, unparsed = parse_email(bytes(contents.metadata))
     # An unknown field is another tool's, or a newer one.
     for name in unparsed:

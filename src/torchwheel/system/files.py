@@ -34,7 +34,10 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @contextmanager
 def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """Yield ``temporary``, else a hidden path beside ``path``, to be renamed to that if the block succeeds."""
+    """Yield a path to write to, which is renamed to ``path`` when the block ends without error, else removed.
+
+    It is ``temporary``, which must be on the same file system, else a hidden name in the same folder.
+    """
     temporary = temporary or _hidden_name(path)
     try:
         yield temporary
@@ -196,6 +199,7 @@ def _encode(text: str) -> bytes:
 def write_if_changed(path: Path, content: str | bytes) -> None:
     """Write a file unless it has this content; then it keeps its time, so that nothing is rebuilt."""
     data = _encode(content) if isinstance(content, str) else content
+    # With a time in the future, ninja would rebuild its outputs in every build.
     if not is_file(path) or path.stat().st_mtime > time.time() or path.read_bytes() != data:
         atomic_write(path, data)
 
@@ -252,7 +256,8 @@ def disk_is_full(error: OSError) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> Problem:
-    key, reason = "disk-full/output" if disk_is_full(error) else "cannot-write", error.strerror or error
+    key = "disk-full/output" if disk_is_full(error) else "cannot-write"
+    reason = error.strerror or error
     return Problem.of(key, origin=path, file=path.name, reason=reason, folder=path.parent)
 
 

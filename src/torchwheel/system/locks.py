@@ -26,7 +26,10 @@ _HELD: ContextVar[tuple[Path, ...]] = ContextVar("_HELD", default=())
 
 @contextmanager
 def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock of a file, which is kept; first end what a killed holder left running."""
+    """Hold the lock of a file, which is kept; first end what a killed holder left running.
+
+    If another has it, ``when_taken`` is called once before waiting.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not with filelock: it treats EACCES, which file systems without locks may return, as another holder, and waits;
     # without flock it uses a lock that a killed process leaves behind (filelock 4.2, _unix.py).
@@ -152,11 +155,14 @@ def _record_of(lock: Path) -> Path:
 
 
 def _end_recorded(record: Path) -> None:
+    left = None
+    # A record that cannot be read names no session.
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         said = json.loads(record.read_text(encoding="utf-8"))
         leader, started, where = int(said["leader"]), int(said["started"]), str(said["machine"])
-        if where and where == machine_id() and is_session(leader, started):
-            print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
-            end_session(leader)
+        left = leader if where and where == machine_id() and is_session(leader, started) else None
+    if left is not None:
+        print(f"torchwheel: ending what a killed build left running (process {left})", flush=True)
+        end_session(left)
     with suppress(OSError):
         record.unlink(missing_ok=True)

@@ -197,11 +197,9 @@ def _watch_handle(parent: int, done: threading.Event) -> None:
         kernel = ctypes.WinDLL("kernel32")
         kernel.OpenProcess.restype = ctypes.c_void_p
         handle = ctypes.c_void_p(kernel.OpenProcess(_SYNCHRONIZE, False, parent))
+        milliseconds = round(_SECONDS_BETWEEN_LOOKS_AT_FRONTEND * 1000)
         while handle and not done.is_set():
-            if (
-                kernel.WaitForSingleObject(handle, round(_SECONDS_BETWEEN_LOOKS_AT_FRONTEND * 1000))
-                == _WAIT_OBJECT_0
-            ):
+            if kernel.WaitForSingleObject(handle, milliseconds) == _WAIT_OBJECT_0:
                 _say_ending()
                 # Job objects end the child processes.
                 os._exit(128 + signal.SIGTERM)

@@ -231,10 +231,9 @@ class TorchSteps:
 
     def _object_name(self, source: str) -> str:
         """Name a source's object by its path: folders may contain files of one name."""
-        relative = os.path.relpath(
-            source, self.folder / self.place if source in self.unity else self._project
-        )
-        # It stays inside.
+        base = self.folder / self.place if source in self.unity else self._project
+        relative = os.path.relpath(source, base)
+        # Objects of sources outside of the project stay inside the folder.
         parts = [part.replace("..", "up").replace(":", "") for part in Path(relative).as_posix().split("/")]
         return "/".join(filter(None, parts))
 
