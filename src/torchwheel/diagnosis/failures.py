@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
+from torchwheel.diagnosis.libraries import install_source
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
 
 _EXPLAINS = Path(__file__).with_name("explains.toml")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NO_LINE = re.compile(r",? (?:at |above |in |of )?line \?,?")
+_OF_PACKAGE = re.compile(
+    r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
+)
+_NAME = re.compile(r"(?<= )NAME(?=`)")
 _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 
 STOPPED = "build-stopped"
@@ -169,7 +174,9 @@ class Recognised:
         Captures are quoted in commands, because the log may be untrusted.
         """
         fixes = meet_conditions(self.entry.change, self.known)
-        filled = (_fill_commands(text, self.known) for text in fixes)
+        package = _OF_PACKAGE.search(self.line.text)
+        source = shell_word(install_source(package["name"])) if package else "NAME"
+        filled = (_NAME.sub(source, _fill_commands(text, self.known)) for text in fixes)
         # A name of another release is not meant, though it may be like the one that is missing.
         hints = () if "api" in self.known else self.hints
         return (*(f"as the tool says: {hint}" for hint in hints), *self.facts.choose(filled))

@@ -44,7 +44,15 @@ def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "
         found.update(owner=row["name"], link=_link(row, symbol), **_history(row, symbol))
     if row := _library_of(captures.get("name", ""), captures.get("file", "")):
         found.update(api=row["name"], releases=row["releases"], **_history(row, message))
+    if module := re.match(r"\w+(?!\w| )", captures.get("module", "")):
+        found["source"] = install_source(module[0])
     return found
+
+
+def install_source(module: str) -> str:
+    """Return what pip compiles a module from: the name of its distribution, or its repository."""
+    table = shipped_toml(_FOLDER / "modules.toml")
+    return str(table["repository"].get(module) or table["distribution"].get(module, module))
 
 
 @cache

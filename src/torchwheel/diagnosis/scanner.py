@@ -76,6 +76,7 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
+_SURVIVABLE = frozenset({"command-missing", "gpu-module-not-loaded"})
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
 _CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
@@ -299,7 +300,7 @@ def _judge_effect(place: Place, form: Form) -> Effect:
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
     if is_known or place.message is not None or form.id == "cmake-error":
         return Effect.ERROR
-    survivable = form.is_general or form.id == "command-missing" or form.tool.startswith("Python")
+    survivable = form.is_general or form.id in _SURVIVABLE or form.tool.startswith("Python")
     return Effect.SAID if survivable else Effect.ERROR
 
 
