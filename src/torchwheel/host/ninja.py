@@ -89,8 +89,9 @@ def graph_stamps(folder: Path) -> list[tuple[int, int, int]]:
 
 
 def read_dependencies(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
-    """Read the paths in ``build.ninja`` and ninja's log of dependencies, and each output with the indices of its inputs
-    among the paths, without order-only ones.
+    """Read the paths in ``build.ninja`` and ninja's log of dependencies, and the inputs of each output.
+
+    The inputs are indices among the paths, without order-only ones.
     """
     paths: list[str] = []
     made: list[tuple[str, Collection[int]]] = [

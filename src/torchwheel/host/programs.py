@@ -149,7 +149,7 @@ def has_program_version(name: str, needed: str, environment: Mapping[str, str]) 
 def find_in_answer(
     pattern: re.Pattern[str], answer: subprocess.CompletedProcess[str], *, in_errors: bool = False
 ) -> re.Match[str]:
-    """Search a program's output, or its standard error whatever its exit status.
+    """Search a program's output, or with ``in_errors`` its standard error, whatever its exit status.
 
     Raises:
         NoAnswer: the program failed, or the pattern was not found.

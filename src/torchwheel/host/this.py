@@ -139,8 +139,9 @@ def base_interpreter() -> str:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of builds and environments: the user's, or one with a plain path if build tools might misread a
-    character of it.
+    """Return the folder of builds and environments.
+
+    It is :func:`asked_cache_folder`, or one with a plain path if build tools might misread a character of that.
     """
     asked = asked_cache_folder(environment)
     return asked if sys.platform == "win32" or not odd_characters(asked) else _plain_folder() or asked

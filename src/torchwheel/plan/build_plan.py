@@ -199,5 +199,6 @@ def hash_facts(facts: object) -> str:
 
 def is_relevant(name: str) -> bool:
     """Whether an option or a variable affects a build's result."""
-    without = name in _WITHOUT_EFFECT or name.startswith(_WITHOUT_EFFECT_PREFIXES)
-    return name == _WITH_EFFECT or not without
+    if name == _WITH_EFFECT:
+        return True
+    return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)

@@ -286,22 +286,7 @@ def cmake_file(
     lines += [
         f'set({name} {quote_bracket(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
-    if maps_paths:
-        # Some kernels are compiled through a generated file that includes them by absolute path. The path would be in
-        # the object (__FILE__), and a compiler cache would hit in the same folder only. These are not CMAKE_CXX_FLAGS,
-        # because torch.__config__ shows those. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
-        lines.append(_text_of("official_paths"))
-    if reproducible:
-        # A library's build ID depends on the linked run path to the build folder, which installing replaces.
-        # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
-        lines.append("set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)")
-    if reproducible and maps_paths:
-        # With CCACHE_BASEDIR, ccache compiles with paths relative to the build folder, with links resolved.
-        lines.append(_text_of("relative_paths"))
-    if reproducible and nvcc is not None:
-        # CMake has no rule variable for a source's name, so each source gets its own option once all are known.
-        source = nvcc.source.format(name="${name}")
-        lines.append(_text_of("named_cuda_sources", TEMPORARY_FILES=nvcc.temporary_files, SOURCE=source))
+    lines += _path_texts(nvcc, maps_paths=maps_paths, reproducible=reproducible)
     # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, unchanged.
     lines += [
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {quote_bracket(shlex.join(launcher))})"
@@ -320,6 +305,27 @@ def cmake_file(
         names = " ".join(map(quote_bracket, sorted(reported)))
         lines.append(_text_of("final_values", NAMES=names, FILE=REPORT))
     return "\n".join(lines) + "\n"
+
+
+def _path_texts(nvcc: NvccNaming | None, *, maps_paths: bool, reproducible: bool) -> Iterator[str]:
+    """Yield what keeps folders' paths out of objects and libraries."""
+    if maps_paths:
+        # Some kernels are compiled through a generated file that includes them by absolute path. The path would be in
+        # the object (__FILE__), and a compiler cache would hit in the same folder only. Official wheels have /pytorch
+        # too. These are not CMAKE_CXX_FLAGS, because torch.__config__ shows those.
+        # https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
+        yield _text_of("official_paths")
+    if reproducible:
+        # A library's build ID depends on the linked run path to the build folder, which installing replaces.
+        # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
+        yield "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
+    if reproducible and maps_paths:
+        # With CCACHE_BASEDIR, ccache compiles with paths relative to the build folder, with links resolved.
+        yield _text_of("relative_paths")
+    if reproducible and nvcc is not None:
+        # CMake has no rule variable for a source's name, so each source gets its own option once all are known.
+        source = nvcc.source.format(name="${name}")
+        yield _text_of("named_cuda_sources", TEMPORARY_FILES=nvcc.temporary_files, SOURCE=source)
 
 
 def _text_of(name: str, **values: str) -> str:

@@ -176,6 +176,7 @@ def compute_fingerprint(
     identity of the compilers and of nvcc, and Python's ABI; not the wheel's version and the number of jobs.
     """
     tree, host, python = inputs.tree, inputs.host, inputs.host.python
+    interpreter = inputs.python_identity or inputs.python_executable
     asked = {name for name in inputs.settings.env if is_relevant(name)}
     facts: dict[str, object] = {
         "tree": [tree.identity, tree.generation.value],
@@ -192,10 +193,7 @@ def compute_fingerprint(
         "arguments": [requested.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
         "toolkit": toolkit.identity if toolkit else "",
-        "python": [
-            inputs.python_identity or inputs.python_executable,
-            *(python.interpreter_tag, python.abi_tag, host.platform_tag),
-        ],
+        "python": [interpreter, python.interpreter_tag, python.abi_tag, host.platform_tag],
     }
     # CMake configures a build directory for one path of the sources, and a tree built in place has others.
     if inputs.in_place:

@@ -156,8 +156,8 @@ def _recorded_value(setting: Setting, unpublished: Collection[str]) -> str:
     """A setting's value to record; a variable irrelevant to the wheel is left out because it may be a password."""
     table, name = setting.key.partition(".")[0], setting.name
     irrelevant = table == "env" and not pytorch_variables().can_change_build(name)
-    kept = irrelevant or (table == "define" and name in unpublished) or setting.shown == MASK
-    return NOT_RECORDED if kept else setting.shown
+    secret = (table == "define" and name in unpublished) or setting.shown == MASK
+    return NOT_RECORDED if irrelevant or secret else setting.shown
 
 
 def render_plan(

@@ -173,10 +173,8 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         if key in settings.entries and not rule.flag:
             continue
         id = "unseen-variable/arguments" if rule.becomes == "cmake-args" else "unseen-variable"
-        why, option = (
-            "the wheel's name and manifest would not show it",
-            config_option(key, rule.flag or setting.text),
-        )
+        why = "the wheel's name and manifest would not show it"
+        option = config_option(key, rule.flag or setting.text)
         yield Problem.of(id, origin=setting.origin, name=name, why=why, option=option)
 
 

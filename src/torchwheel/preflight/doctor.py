@@ -158,7 +158,6 @@ def _summary_lines(examined: Examination, columns: int, colour: bool) -> Iterato
         f"{count_noun(len(report.passed), 'check')} passed",
     ]
     counts += [f"{count_noun(unchecked, 'check')} could not be made"] if unchecked else []
-    style, verdict = "ok", "no other error was found" if skipped else "no error was found"
-    if report.errors:
-        style, verdict = "error", "the build would fail"
+    sound = "no other error was found" if skipped else "no error was found"
+    style, verdict = ("error", "the build would fail") if report.errors else ("ok", sound)
     yield from (paint(line, style, colour) for line in wrap(f"{verdict}: {', '.join(counts)}", columns))

@@ -21,6 +21,8 @@ _OWN = (0.8, 1.5)
 
 @dataclass(frozen=True)
 class Effort:
+    """Seconds that a build takes, at least and at most, where they are from, and bytes on the disk."""
+
     least: float
     most: float
     basis: str

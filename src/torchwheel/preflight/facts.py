@@ -82,7 +82,8 @@ CUDA_HOST_COMPILERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHO
 def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided, str]]:
     """Yield the programs that the user names as a CUDA compiler of a plan, each with its option or variable.
 
-    The toolkit's own nvcc is left out, and a folder, which nvcc also accepts for its host compiler.
+    The toolkit's own nvcc is left out, because its facts are the toolkit's, and an assumed toolkit has none; and a
+    folder, which nvcc also accepts for its host compiler.
     """
     if plan.toolkit is None:
         return
@@ -133,9 +134,13 @@ def read_toolkit_facts(toolkit: Toolkit) -> ToolkitFacts:
 
 def _is_there(part: Part, toolkit: Toolkit) -> bool:
     header = not part.header or any(is_file(Path(folder) / part.header) for folder in toolkit.include_dirs)
-    if not part.library or not header or toolkit.library_dir is None:
-        return header and not part.library
+    return header and (not part.library or _has_library(part.library, toolkit))
+
+
+def _has_library(name: str, toolkit: Toolkit) -> bool:
+    if toolkit.library_dir is None:
+        return False
     # NVIDIA's installers put cupti into a separate folder.
     extras = (Path(toolkit.root) / "extras" / "CUPTI" / folder for folder in ("lib64", "lib"))
-    names = (f"lib{part.library}.so", f"lib{part.library}_static.a", f"{part.library}.lib")
+    names = (f"lib{name}.so", f"lib{name}_static.a", f"{name}.lib")
     return any(is_file(place / file) for place in (Path(toolkit.library_dir), *extras) for file in names)

@@ -232,7 +232,7 @@ def _type_faults(
 
 
 def host_file_text(facts: HostFacts, home: str = "") -> str:
-    """Format a machine, whose environment must not contain secrets, as TOML with ``~`` for a folder."""
+    """Format a machine, whose environment must not contain secrets; ``~`` for ``home`` hides the user's name."""
     return without_folder("\n".join(_toml_lines(facts)) + "\n", home)
 
 

@@ -69,7 +69,7 @@ class CudnnRange(NamedTuple):
 
 @dataclass(frozen=True)
 class CompilerNeed:
-    """The minimum version of a compiler, and the C++ standard that requires it, unless the release itself states it."""
+    """The minimum version of a compiler (MSVC's own: 19.29), and the C++ standard that requires it, if one does."""
 
     version: str
     cxx_standard: int | None

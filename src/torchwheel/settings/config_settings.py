@@ -127,8 +127,9 @@ def _config_value(
     name: str, value: ConfigValue, key: Key, entry: str, problems: list[Problem]
 ) -> Iterator[RawValue]:
     if key.table and not entry:
-        text, origin = value if isinstance(value, str) and "=" in value else key.example, f"-C {key.name}"
-        problems.append(Problem.of("malformed-name/missing", origin=origin, key=key.name, assignment=text))
+        text = value if isinstance(value, str) and "=" in value else key.example
+        problem = Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
+        problems.append(problem)
         return
     assignment = f"{key.name}{'.' if key.table else '='}{key.example}"
     for one in value if isinstance(value, list) else [value]:

@@ -35,12 +35,10 @@ from torchwheel.versions import ReleaseRange
 
 
 class Where(Flag):
-    """``[tool.torchwheel]``; a target's table or overlay file; a profile's overlay file; ``-C`` and a variable."""
-
-    PROJECT = auto()
-    TARGET = auto()
-    PROFILE = auto()
-    COMMAND = auto()
+    PROJECT = auto()  # [tool.torchwheel]
+    TARGET = auto()  # a target's table or overlay file, and a [[when]] in one
+    PROFILE = auto()  # a profile's overlay file, and a [[when]] in one
+    COMMAND = auto()  # -C key=value, and the key's variable
 
 
 EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND

@@ -266,8 +266,9 @@ def _target_of_name(spelled: str, name: str, origin: str, overlays: Overlays) ->
         raise TorchwheelError(_unknown_target(spelled, overlays, origin))
     chain = overlays.inheritance_chain(name, "target")
     settings = tuple(item for item in overlays.settings(chain, "target") if item.key != "arch")
-    architectures, origin = (None, "") if CPU in chain else _find_architectures(chain, overlays)
-    return Target(name, architectures, origin, settings)
+    if CPU in chain:
+        return Target(name, settings=settings)
+    return Target(name, *_find_architectures(chain, overlays), settings)
 
 
 def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[ArchitectureList, str]:

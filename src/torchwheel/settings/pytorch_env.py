@@ -45,7 +45,7 @@ class VariableRule:
 
 
 class PytorchVariables:
-    """The variables of PyTorch's build; ``windows`` reports all names in upper case."""
+    """The variables of PyTorch's build; Windows reports all names in upper case."""
 
     def __init__(self, *, windows: bool) -> None:
         self.table = table = read_toml(Path(__file__).with_name("pytorch_env.toml"))

@@ -92,15 +92,13 @@ def load_settings(
 
     Relative paths in a file are relative to the project; those in variables and ``-C`` to ``working_folder``, where the
     caller is: frontends call hooks in the project. ``detect`` is called only for the target ``native``, which is not
-    resolved without it; ``user_overlays`` is instead of the folder that ``user_overlays_folder`` gives.
+    resolved without it; ``user_overlays`` replaces the folder that ``user_overlays_folder`` gives.
     """
     # Before anything is read, because messages quote values.
     learn_secrets({**environment, **(config_settings or {})})
     problems: list[Problem] = []
     if isinstance(project, Path):
-        folder, project = project, Project(project.absolute())
-        with collect_problems(problems):
-            project = read_project(folder)
+        project = _read_project(project, problems)
     written, tables = read_project_settings(project, host, problems) if project else ((), {})
     pytorch_env, ignored = read_pytorch_env(environment, problems, working_folder)
     configured, passthrough = read_config_settings(config_settings, problems, working_folder)
@@ -128,6 +126,12 @@ def load_settings(
         overlays=overlays,
         ignored_variables=ignored,
     )
+
+
+def _read_project(folder: Path, problems: list[Problem]) -> Project:
+    with collect_problems(problems):
+        return read_project(folder)
+    return Project(folder.absolute())
 
 
 def _resolve_all(

@@ -226,9 +226,9 @@ def _read_list_files(root: Path) -> dict[str, str]:
 
 
 def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
-    """The options of one CMake file, declared outside all blocks, else last.
+    """The options of one CMake file; of several declarations of one, that outside all blocks, else the last.
 
-    ``else()`` has the usual case, unless that of ``if(NOT ...)``.
+    The one outside applies on every machine; ``else()`` has the usual case, unless that of ``if(NOT ...)``.
     """
     always: dict[str, Option] = {}
     in_block: dict[str, Option] = {}

@@ -140,12 +140,8 @@ def glibc_new_enough(context: Context) -> Answer:
 
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
-    release, glibc, pytorch, toolkit = (
-        known_cuda(context),
-        _known_glibc(context),
-        context.pytorch,
-        context.toolkit,
-    )
+    release, glibc = known_cuda(context), _known_glibc(context)
+    pytorch, toolkit = context.pytorch, context.toolkit
     own = toolkit.glibc_conflict if toolkit else None
     conflict = release.glibc_conflict if own is None else own
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
