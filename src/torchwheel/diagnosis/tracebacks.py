@@ -127,13 +127,20 @@ def explain_exception(
     if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
         return "python-incomplete" if gone in table["optional"] else "python-too-old", {**known, "gone": gone}
     folder = re.split(r"[/\\]", own[0].file)[-2:][0] if own else ""
-    if id == "python-module-missing" and len(folder) >= _LEAST_LETTERS and folder in module.strip("_"):
+    if id == "python-module-missing" and _is_part_of(module, folder):
         return "extension-module-missing", {**known, "name": module, "module": folder}
     if id != "python-exception":
         return id, known
     if own and (match := _variable(kind, message, own[0].source)):
         return "value-unset", {**known, "variable": match[0]}
     return "setup-failed" if "setup" in read else id, known
+
+
+def _is_part_of(module: str, folder: str) -> bool:
+    """Whether a module is named as the compiled part of a package: `_quicktex`, `MinkowskiEngineBackend`."""
+    rest = module.strip("_").removeprefix(folder)
+    is_marked = module.startswith("_") or rest[:1].isupper()
+    return is_marked and len(folder) >= _LEAST_LETTERS and rest != module.strip("_")
 
 
 def _variable(kind: str, message: str, source: str) -> re.Match[str] | None:

@@ -55,6 +55,14 @@ def test_an_error_before_a_part_of_the_work_that_went_well_is_a_failure() -> Non
         assert outcome is (Outcome.SUCCEEDED if ending.settles else Outcome.FAILED), ending.example
 
 
+def test_the_file_cache_that_slurm_counts_is_no_failure_of_a_job_that_ended_well() -> None:
+    counted = "slurmstepd: error: Exceeded step memory limit at some point.\n"
+    assert diagnose([f"Successfully installed x-1.0\n{counted}".encode()]).outcome is Outcome.SUCCEEDED
+    failed = diagnose([f"[3/9] Building CXX object a.o\n{counted}".encode()]).cause
+    assert failed is not None
+    assert failed.entry.id == "killed"
+
+
 def test_a_harmless_line_after_the_last_exception_is_no_success() -> None:
     exception = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'x'\n"
     assert diagnose([f"{exception}$ python --version\nPython 3.12.4\n".encode()]).outcome is Outcome.FAILED

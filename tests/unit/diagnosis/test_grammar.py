@@ -112,7 +112,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ('/usr/include/aarch64-linux-gnu/bits/math-vector.h(96): error: identifier "__Float32x4_t" is undefined', "compiler-headers-unfit", {"file": "/usr/include/aarch64-linux-gnu/bits/math-vector.h", "line": "96", "message": 'identifier "__Float32x4_t" is undefined'}),
         ("a.cpp:12:10: error: ‘optional’ in namespace ‘c10’ does not name a template type", "library-api-unfit", {"file": "a.cpp", "line": "12", "name": "c10", "message": "'optional' in namespace 'c10' does not name a template type"}),
         ("CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage", "command-missing", {"language": "CXX", "program": "C++ compiler"}),
-        ("exec /bin/sh: exec format error", "wrong-machine", {"file": "/bin/sh"}),
+        ("exec /bin/sh: exec format error", "wrong-machine", {"file": "/bin/sh", "image": "exec"}),
         ("ld: file not found: @rpath/libc10.dylib for architecture arm64", "library-missing", {"library": "@rpath/libc10.dylib"}),
         ("/usr/bin/ld: error: a.o: can't open: Too many open files", "too-many-processes", {"message": "Too many open files"}),
         ("clang: error: the clang compiler does not support '-march=native'", "unknown-flag", {"tool": "clang", "flag": "-march=native"}),
