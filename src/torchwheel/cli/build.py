@@ -29,8 +29,8 @@ from torchwheel.system.files import file_sha256
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.metadata import write_constraints
 
-T = TypeVar("T")
-Configured = tuple[Plan, Report, Sequence[Difference]]
+_T = TypeVar("_T")
+_Configured = tuple[Plan, Report, Sequence[Difference]]
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def _print_built(built: Built) -> None:
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
 
 
-def _print_configured(configured: Configured) -> None:
+def _print_configured(configured: _Configured) -> None:
     plan, _, unproved = configured
     show(f"\nconfigured   {plan.folders.build}")
     show(f"proved       {_describe_proof(plan, unproved)}, in {plan.folders.cmake_values}")
@@ -95,9 +95,9 @@ def _print_wheel(built: Path) -> None:
 
 def _end(
     parsed: argparse.Namespace,
-    carry_out: Callable[[], T],
-    document: Callable[[T], dict[str, Any]],
-    print_result: Callable[[T], None],
+    carry_out: Callable[[], _T],
+    document: Callable[[_T], dict[str, Any]],
+    print_result: Callable[[_T], None],
 ) -> int:
     """Carry something out and print what came of it, or the document of how it ended, also where it failed.
 
@@ -139,7 +139,7 @@ def _built_document(built: Built) -> dict[str, Any]:
     return {**_wheel_document(built.wheel), "compiled": built.compiled, **found}
 
 
-def _configured_document(configured: Configured) -> dict[str, Any]:
+def _configured_document(configured: _Configured) -> dict[str, Any]:
     plan, report, unproved = configured
     return {
         "file": plan.wheel_name,

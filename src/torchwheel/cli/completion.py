@@ -79,7 +79,7 @@ def _list_choices() -> dict[str, list[str]]:
     tables: Mapping[str, Definition] = {}
     with suppress(TorchwheelError):
         # Files that cannot be read are for the commands that need them to report.
-        tables = read_project_settings(read_project(Path.cwd()), host, [])[1]
+        _, tables = read_project_settings(read_project(Path.cwd()), host, [])
     overlays = read_overlays(tables, user_overlays_folder(os.environ), host, [])
     parts = [component.name for component in read_components()]
     return {

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, repeat
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -130,4 +129,6 @@ def _render_update(update: SiteUpdate, site: Path) -> str:
 
 
 def _name_first(name: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return zip(chain([name], repeat("")), values, strict=False)
+    """Rows of which only the first one has the name."""
+    for number, value in enumerate(values):
+        yield ("" if number else name), value

@@ -115,7 +115,8 @@ def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
     host = described_host("linux_x86_64")
     if names := load_settings(project, settings, {}, host, NO_USER_OVERLAYS).target:
         return (",".join(names),)
-    if described := read_project_settings(read_project(project), host, [])[1]:
+    _, described = read_project_settings(read_project(project), host, [])
+    if described:
         return tuple(described)
     raise refusal("no-target/jobs", origin="-w")
 

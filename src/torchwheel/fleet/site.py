@@ -133,8 +133,9 @@ def _find_wheels(sources: Iterable[Path], site: Path) -> list[Path]:
     for source in sources:
         with collect_problems(problems):
             _stat(source)
-            inside = (path for path in sorted(source.rglob("*.whl")) if site not in path.parents)
-            wheels = [*inside] if is_dir(source) else [source]
+            wheels = [source]
+            if is_dir(source):
+                wheels = [path for path in sorted(source.rglob("*.whl")) if site not in path.parents]
             if not wheels:
                 raise refusal("no-wheels-in-folder", origin=source)
             found += wheels

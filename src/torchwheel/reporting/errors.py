@@ -32,7 +32,7 @@ EXIT_NOT_PROVED = 3
 _HEAD = "torchwheel: "
 _FALSE = frozenset({"", "0", "false", "off", "no"})
 _LONG = 248
-"""A folder's length that Windows refuses: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation"""
+"""A folder's length that Windows refuses, and 12 less than a file's: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation"""
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
 _SURE = 0.9

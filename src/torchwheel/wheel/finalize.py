@@ -118,5 +118,7 @@ def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) 
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:
-    file = metadata_directory and metadata_directory / "METADATA"
-    return file.read_bytes() if file and is_file(file) else None
+    if metadata_directory is None:
+        return None
+    file = metadata_directory / "METADATA"
+    return file.read_bytes() if is_file(file) else None

@@ -91,10 +91,11 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
         return
     glibc = parse_platform(platform_tag, origin).glibc or "0"
     promised = {"GLIBC": glibc, **_newest_versions(glibc)}
+    needed = linkage.newest_versions()
     excess = [
-        f"{series}_{needed}"
-        for series, needed in linkage.newest_versions().items()
-        if series in promised and parse_numbers(needed) > parse_numbers(promised[series])
+        f"{series}_{needed[series]}"
+        for series, newest in promised.items()
+        if series in needed and parse_numbers(needed[series]) > parse_numbers(newest)
     ]
     if excess:
         said = ", ".join(f"{series}_{newest}" for series, newest in promised.items())
