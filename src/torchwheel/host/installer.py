@@ -121,7 +121,7 @@ def _uv_constraints(environment: Mapping[str, str]) -> Iterator[list[str]]:
         found = (table.get(_UV_CONSTRAINTS) for table in _uv_tables(environment))
         lines = (str(line) for lines in found if isinstance(lines, list) for line in lines)
         own.write_text("\n".join(lines), encoding="utf-8")
-        files = (*uv_constraint_files(environment), str(own))
+        files = (*_uv_constraint_files(environment), str(own))
         yield [word for file in files for word in ("--constraints", file)]
 
 
@@ -343,7 +343,7 @@ def _uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in installing_variables(environment).items() if name not in dropped}
 
 
-def uv_constraint_files(environment: Mapping[str, str]) -> list[str]:
+def _uv_constraint_files(environment: Mapping[str, str]) -> list[str]:
     return environment.get(_UV_CONSTRAINT_FILES, "").split()
 
 
@@ -351,7 +351,7 @@ def _uv_version_choices(environment: Mapping[str, str]) -> list[str]:
     lists = shipped_toml(_LISTS)["uv"]
     tables = [*_uv_tables(environment), {name: environment.get(name) for name in lists["variables"]}]
     return [
-        *_read_constraints(uv_constraint_files(environment)),
+        *_read_constraints(_uv_constraint_files(environment)),
         *(
             f"{name}={json.dumps(table[name], default=str, sort_keys=True)}"
             for table in tables

@@ -103,7 +103,7 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
 
     def choose(*named: Setting | None) -> Setting | None:
         """The user's compiler, highest layer first, or the toolkit's."""
-        others = (one for one in named if one is not None and not names_nvcc(one.text, toolkit.nvcc))
+        others = (one for one in named if one is not None and not _names_nvcc(one.text, toolkit.nvcc))
         by_path = (replace(one, value=_with_path(one.text, toolkit.nvcc)) for one in others)
         requested = sorted(by_path, key=lambda setting: setting.layer, reverse=True)
         if requested and (requested[0].layer >= selection.layer or visible.nvcc is None):
@@ -121,7 +121,7 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     )
 
 
-def names_nvcc(text: str, nvcc: str | None) -> bool:
+def _names_nvcc(text: str, nvcc: str | None) -> bool:
     """Whether a compiler is only another name of the toolkit's nvcc, which the build is given by its path.
 
     CMake would search other folders of ``PATH`` before, and beside a link elsewhere it does not find the toolkit.
@@ -134,7 +134,7 @@ def names_nvcc(text: str, nvcc: str | None) -> bool:
 def _with_path(text: str, nvcc: str | None) -> str:
     windows = nvcc is not None and isinstance(path_of(nvcc), PureWindowsPath)
     words = command_words(text, "Windows" if windows else "Linux")
-    if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
+    if nvcc is None or len(words) < 2 or not _names_nvcc(words[0], nvcc):
         return text
     return join_words([nvcc, *words[1:]], windows=windows)
 
@@ -202,7 +202,7 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:
             continue
-        named = variable.origin == requested.origin or names_nvcc(requested.text, variable.value)
+        named = variable.origin == requested.origin or _names_nvcc(requested.text, variable.value)
         if variable.name == COMPILER_VARIABLE and named:
             continue
         # ``cu126``, ``12.6`` and ``12.6.3`` are all of CUDA 12.6.

@@ -49,7 +49,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _partial_wheel(settings),
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
-        wheel_problems(settings, tree),
+        _wheel_problems(settings, tree),
         _another_platform(settings, host),
     )
     yield from map(error, chain(*problems))
@@ -295,7 +295,7 @@ _RENAMING = frozenset({"wheel.install-dir", "wheel.platlib", "wheel.py-api", "wh
 _NAMES_WHEEL = re.compile(r"(?<!\S)--(?:build-n|plat-n|python-t|py-l|univ)[\w-]*(?:[= ][\w.]+)?")
 
 
-def wheel_problems(settings: Settings, tree: Tree) -> Iterator[Problem]:
+def _wheel_problems(settings: Settings, tree: Tree) -> Iterator[Problem]:
     """Report settings of a tree's own backend with which its wheel would fail verification, after the compile."""
     for key, value in settings.passthrough.items():
         text = " ".join(value) if isinstance(value, list) else str(value)

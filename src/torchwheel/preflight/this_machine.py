@@ -101,7 +101,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
         python_headers=python_headers(),
         packages=installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
-        free_disk_bytes=free_disk(folder),
+        free_disk_bytes=_free_disk(folder),
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
         own_index=has_another_index(environment),
@@ -125,7 +125,7 @@ def _list_questions(
     questions: dict[str, Question] = {
         _GPUS: partial(detect_gpus, environment, SECONDS_TO_ANSWER),
         _DRIVER: partial(ask_driver, environment),
-        **{name: partial(ask_tool, name, environment) for name in _TOOLS},
+        **{name: partial(_ask_tool, name, environment) for name in _TOOLS},
     }
     if plan is not None:
         named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
@@ -134,7 +134,7 @@ def _list_questions(
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
-        questions[_ONLINE] = partial(is_online, environment)
+        questions[_ONLINE] = partial(_is_online, environment)
     return questions
 
 
@@ -266,7 +266,7 @@ def ask_together(
     return found, {name: reasons.get(name, late) for name in questions if name not in found}
 
 
-def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
+def _ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
     path = find_program(name, environment.get("PATH", ""))
     if path is None:
         return NOT_INSTALLED
@@ -283,7 +283,7 @@ def ask_driver(environment: Mapping[str, str]) -> str:
     return match[0] if match else ""
 
 
-def is_online(environment: Mapping[str, str]) -> bool | None:
+def _is_online(environment: Mapping[str, str]) -> bool | None:
     """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
     if any(environment.get(name) for name in _PROXIES):
         return None
@@ -321,7 +321,7 @@ def installed_packages(names: Iterable[str]) -> dict[str, str]:
     return {name: installed.get(canonicalize_name(name), "") for name in names}
 
 
-def free_disk(folder: Path) -> int | None:
+def _free_disk(folder: Path) -> int | None:
     """Return the free bytes in an existing or future folder; None if unknown."""
     existing = next((place for place in (folder, *folder.parents) if is_dir(place)), None)
     with suppress(OSError):

@@ -214,7 +214,7 @@ def _links_of(toolkit: Toolkit) -> dict[str, str]:
     return links | (dict.fromkeys(("lib", "lib64"), libraries) if libraries else {})
 
 
-SONAME = "libcuda.so.1"
+_SONAME = "libcuda.so.1"
 """The driver's own library, which a program linked with the stub loads when it starts."""
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """ELF's machine numbers, ``e_machine``."""
@@ -258,14 +258,14 @@ def stub_library(functions: Iterable[str], machine: str) -> bytes:
     names = sorted(set(functions))
     strings, offsets = bytearray(1), {}
     # One table holds the names of symbols and of sections.
-    for text in (SONAME, ".text", ".dynsym", ".dynstr", ".dynamic", *names):
+    for text in (_SONAME, ".text", ".dynsym", ".dynstr", ".dynamic", *names):
         offsets[text] = len(strings)
         strings += text.encode() + b"\0"
     symbols = bytes(_SYMBOL_SIZE) + b"".join(
         struct.pack("<IBBHQQ", offsets[name], _GLOBAL_FUNCTION, 0, _TEXT_INDEX, 0, 0) for name in names
     )
     # Linkers find tables by section; a library that is never loaded has addresses 0.
-    tags = {_DT_SONAME: offsets[SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE}
+    tags = {_DT_SONAME: offsets[_SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE}
     tags |= dict.fromkeys((_DT_STRTAB, _DT_SYMTAB, _DT_NULL), 0)
     dynamic = b"".join(struct.pack("<QQ", tag, value) for tag, value in tags.items())
     # Name, type, flags, data, and the table's links: section, first global symbol, size of an entry.
