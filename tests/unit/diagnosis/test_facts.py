@@ -221,6 +221,13 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("/t/a.cuh(33): error: identifier \"__nv_bfloat16\" is undefined", "library-api-unfit", "from CUDA 11.0"),
         ("a.h:112:5: error: 'hiprtcCompileProgram' was not declared in this scope", "library-api-unfit", "the CUDA or ROCm that"),
         ("libcaffe2_hip.so: error: undefined reference to 'hsa_isa_from_name'", "undefined-symbol", "-lhsa-runtime64"),
+        ("RuntimeError: cuDNN version mismatch: PyTorch was compiled against 6021 but linked against 5110", "cudnn-runtime-mismatch", "out of LD_LIBRARY_PATH"),
+        ("ninja: error: rebuilding 'build.ninja': '/w/torchgen/x.py', needed by 'aten/x.cmake', missing and no known rule to make it", "missing-input", "a fresh build"),
+        ("lld-link: error: undefined symbol: __declspec(dllimport) class at::Tensor __cdecl at::native::foo_cuda(class at::Tensor const &)", "undefined-symbol", "USE_FLASH_ATTENTION"),
+        ("OSError: /v/site-packages/bitsandbytes/libbitsandbytes_rocm61.so: undefined symbol: _ZNSt3__15ctypeIcE2idE", "undefined-symbol", "leave -stdlib=libc++ out"),
+        ("OSError: /v/site-packages/bitsandbytes/libbitsandbytes_rocm62.so: undefined symbol: _Z36__device_stub__kOptimizer32bit1StateI12hip_bfloat16Li2EEvPT_", "undefined-symbol", "--no-cache-dir bitsandbytes`"),
+        ("  building 'deepspeed.ops.comm.deepspeed_ccl_comm_op' extension\n  csrc/cpu/comm/ccl.cpp:8:10: fatal error: oneapi/ccl.hpp: No such file or directory", "header-missing", "DS_BUILD_FUSED_ADAM=1"),
+        ("CMake Error in ggml/CMakeLists.txt:\n  CUDA_ARCHITECTURES is set to \"native\", but no GPU was detected.", "no-gpu-and-no-architectures", "CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES=120"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
     ],
 )  # fmt: skip
