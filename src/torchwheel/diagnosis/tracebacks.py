@@ -104,16 +104,7 @@ def explain_exception(
     read = {name: text[:LONGEST_CAPTURE] for name, text in _read(frames, own, above) if text}
     known = {**read, **captures}
     kind = captures.get("kind", "").rpartition(".")[2].lower()
-    path = f"{captures.get('module')}.{captures.get('name')}."
-    marks = {
-        kind: kind != "",
-        "says": (kind in _SENTENCES or (bool(own) and own[0].source.startswith("raise ")))
-        and message.count(" ") >= _WORDS_OF_SENTENCE,
-        "relative": re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) is not None,
-        "is_name": id == "python-name-missing",
-        "submodule": bool(own) and path in own[0].source,
-    }
-    known |= {mark: "yes" for mark, holds in marks.items() if holds}
+    known |= _marks(id, kind, captures, own[0].source if own else "")
     known |= _module(module, own, captures) if module else {}
     if message == _DAMAGED and own and (match := _IMPORT.match(own[0].source)):
         return "installation-damaged", known | _module(match["name"], own, captures)
@@ -134,6 +125,19 @@ def explain_exception(
     if own and (match := _variable(kind, message, own[0].source)):
         return "value-unset", {**known, "variable": match[0]}
     return "setup-failed" if "setup" in read else id, known
+
+
+def _marks(id: str, kind: str, captures: Mapping[str, str], source: str) -> dict[str, str]:
+    """Return what the conditions of fixes ask of an exception that a line of ``source`` raised."""
+    is_sentence = captures.get("message", "").count(" ") >= _WORDS_OF_SENTENCE
+    marks = {
+        kind: kind != "",
+        "says": (kind in _SENTENCES or source.startswith("raise ")) and is_sentence,
+        "relative": re.match(r"[^/\\:]+(?:[/\\]|$)", captures.get("name", "")) is not None,
+        "is_name": id == "python-name-missing",
+        "submodule": f"{captures.get('module')}.{captures.get('name')}." in source,
+    }
+    return {mark: "yes" for mark, holds in marks.items() if holds}
 
 
 def _is_part_of(module: str, folder: str) -> bool:

@@ -17,7 +17,8 @@ from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import this_host
 from torchwheel.index.catalogue import SiteWheel, path_of
-from torchwheel.index.remote import Machine, choose_wheel, fetched_wheel, read_site
+from torchwheel.index.choice import Machine, choose_wheel
+from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.this_machine import ask_driver as ask_driver

@@ -28,7 +28,7 @@ from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.index.remote import Machine, choose_wheel
+from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of
