@@ -37,7 +37,7 @@ _SHAPE = {
 
 
 def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | None = None) -> bytes:
-    """The file's content, with the name of each of ``folders`` in its place."""
+    """The file, with the name of each of ``folders`` in its place; TypeError or ValueError for what is no JSON data."""
     # Python would write NaN, which is not JSON.
     text = json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return f"{name_folders(text, folders or {})}\n".encode()

@@ -422,6 +422,7 @@ class _Image:
         return self.file.read(position, length)
 
     def _place(self, address: int) -> tuple[int, int]:
+        """Where in the file an address is, and how many bytes of its section follow."""
         for section in self.headers.sections:
             within = address - section.address
             if 0 <= within < section.size:
