@@ -8,7 +8,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, count, product
 
 from torchwheel.fleet.planners import Decision, FleetRequest, planner_for
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
@@ -151,8 +151,8 @@ def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Make the jobs' names unique, because ``a.b`` and ``a-b`` give the same."""
     found: dict[str, Job] = {}
     for job in jobs:
-        names = (job.name, *(f"{job.name}-{number}" for number in range(2, len(found) + 2)))
-        name = next(name for name in names if name not in found)
+        numbered = (f"{job.name}-{number}" for number in count(2))
+        name = next(name for name in chain([job.name], numbered) if name not in found)
         found[name] = replace(job, name=name)
     return tuple(found.values())
 
