@@ -226,7 +226,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("lld-link: error: undefined symbol: __declspec(dllimport) class at::Tensor __cdecl at::native::foo_cuda(class at::Tensor const &)", "undefined-symbol", "USE_FLASH_ATTENTION"),
         ("OSError: /v/site-packages/bitsandbytes/libbitsandbytes_rocm61.so: undefined symbol: _ZNSt3__15ctypeIcE2idE", "undefined-symbol", "leave -stdlib=libc++ out"),
         ("OSError: /v/site-packages/bitsandbytes/libbitsandbytes_rocm62.so: undefined symbol: _Z36__device_stub__kOptimizer32bit1StateI12hip_bfloat16Li2EEvPT_", "undefined-symbol", "--no-cache-dir bitsandbytes`"),
-        ("  building 'deepspeed.ops.comm.deepspeed_ccl_comm_op' extension\n  csrc/cpu/comm/ccl.cpp:8:10: fatal error: oneapi/ccl.hpp: No such file or directory", "header-missing", "DS_BUILD_FUSED_ADAM=1"),
+        ("DS_BUILD_OPS=1 pip install deepspeed\n  building 'deepspeed.ops.comm.deepspeed_ccl_comm_op' extension\n  csrc/cpu/comm/ccl.cpp:8:10: fatal error: oneapi/ccl.hpp: No such file or directory", "header-missing", "DS_BUILD_FUSED_ADAM=1"),
         ("CMake Error in ggml/CMakeLists.txt:\n  CUDA_ARCHITECTURES is set to \"native\", but no GPU was detected.", "no-gpu-and-no-architectures", "CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES=120"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
     ],
