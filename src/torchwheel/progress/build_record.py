@@ -31,7 +31,8 @@ _SHAPE = 2
 _MOST_BYTES = 1 << 27
 # A build writes its record every few seconds, which is all that another machine can see of it.
 _SECONDS_WITHOUT_SIGN = 120
-_FOLDERS = ("builds", "extensions")
+# Those of extensions that are compiled one by one are in a folder for each.
+_RECORDS = (f"builds/*/{RECORD}", f"extensions/*/{RECORD}", f"extensions/*/*/{RECORD}")
 _SECONDS_IN_MINUTE = 60
 _MOST_NAMED = 4
 
@@ -201,7 +202,7 @@ def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
     # From Python 3.13 on glob() finds nothing in a folder that may not be read.
     if is_closed(cache):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))
-    paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
+    paths = [path for pattern in _RECORDS for path in cache.glob(pattern)]
     with suppress(OSError, ValueError):
         # It may be elsewhere because of the setting build-dir.
         paths.append(Path((cache / LAST_BUILD).read_text(encoding="utf-8")).with_name(RECORD))

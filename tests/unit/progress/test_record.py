@@ -98,17 +98,18 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
         TimedStep("b.o", "b.cpp", 0, 31, cost=31),
     )
     early = kept(
-        "extensions/early",
+        "extensions/early/kernels._C",
         2.0,
         TimedStep("b.o", "b.cpp", 0, 20, cost=20),
         TimedStep("c.o", None, 0, 21, cost=21),
     )
+    by_cmake = kept("extensions/cmake", 1.5)
     # The latest, by the setting build-dir.
     elsewhere = kept("elsewhere", 9.0)
     (tmp_path / "last-build.txt").write_text(str(elsewhere.with_name("build.log")))
     (tmp_path / "builds/other").mkdir()
     (tmp_path / "builds/other" / RECORD).write_text("{}")
-    assert [path for path, _ in read_build_records(tmp_path)] == [elsewhere, late, early, own]
+    assert [path for path, _ in read_build_records(tmp_path)] == [elsewhere, late, early, by_cmake, own]
     seconds = {name: step.cost for name, step in measured_steps(tmp_path, own).items()}
     assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
 
