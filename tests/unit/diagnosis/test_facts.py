@@ -143,6 +143,14 @@ def test_a_copy_of_torchwheel_s_is_shown_as_the_user_s_own_file() -> None:
     assert stage not in render(found)
 
 
+def test_a_copy_in_a_folder_with_a_blank_is_the_user_s_own_file_too() -> None:
+    error = "/home/me/my cache/builds/demo-1a2b/source/csrc/a.cpp:3:5: error: 'foo' was not declared in this scope"
+    found = diagnose([f"torchwheel: building demo\n{error}\n".encode()])
+    assert found.cause is not None
+    assert found.cause.known["file"] == "csrc/a.cpp"
+    assert "/home/me" not in render(found)
+
+
 @pytest.mark.parametrize(
     "error",
     [
