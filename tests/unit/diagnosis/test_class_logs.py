@@ -31,8 +31,8 @@ EXPECTED = {
     "missing-input.cython": (
         3,
         {
-            "name": "/tmp/pip-wheel-0e/my-seq_5c/my_seq/fast.cpp",
-            "target": "/tmp/pip-wheel-0e/my-seq_5c/build/temp/my_seq/fast.o",
+            "name": "my_seq/fast.cpp",
+            "target": "build/temp/my_seq/fast.o",
             "module": "my_seq.fast",
         },
     ),
