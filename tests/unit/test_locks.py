@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -77,3 +78,25 @@ def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:
 
         with file_lock(path, say):
             assert Path(f"{path}.done").exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:
+    path, waits, holds, done = tmp_path / "lock", Event(), Event(), Event()
+
+    def wait() -> None:
+        with file_lock(path, waits.set):
+            holds.set()
+            done.wait(20)
+
+    waiting = Thread(target=wait)
+    with file_lock(path):
+        waiting.start()
+        assert waits.wait(20)
+        path.unlink()
+    try:
+        assert holds.wait(20)
+        with free_lock(path) as free:
+            assert not free
+    finally:
+        done.set()
+        waiting.join()

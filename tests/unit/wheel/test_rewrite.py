@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import stat
 import struct
 import zipfile
@@ -87,6 +88,16 @@ def test_in_place_and_twice(recipe: Any, tmp_path: Path) -> None:
         assert archive.read(f"{dist_info(path)}/RECORD").count(b"torchwheel.json") == 1
     add_members(path, path, {"torchwheel.json": b"first"}, environment={})
     assert path.read_bytes() == once
+
+
+def test_a_member_of_several_pieces_is_copied_whole(recipe: Any, tmp_path: Path) -> None:
+    path = recipe().write(tmp_path)
+    library = random.Random(path.name).randbytes(2_500_000)
+    add_members(path, path, {"library.bin": library}, environment={})
+    add_members(path, path, {"torchwheel.json": b"{}"}, environment={})
+    assert is_sound(path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read(f"{dist_info(path)}/library.bin") == library
 
 
 def test_signatures_of_the_old_record_are_removed(recipe: Any, tmp_path: Path) -> None:
