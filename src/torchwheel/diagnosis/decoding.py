@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from html import unescape
 from itertools import chain, pairwise
 from typing import BinaryIO
 
@@ -31,6 +32,8 @@ _ESCAPE_SEQUENCE = re.compile(
 _RETURNS_BEFORE_LINE_END = re.compile(rb"(?<!\r)\r+\n")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K(?!illed\])")
+# In a log that was saved from a page.
+_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|#x27|#3[49]);")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 # gzip, xz, zstd, bzip2, zip, ELF.
 _MAGIC = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"PK\x03\x04", b"\x7fELF")
@@ -61,18 +64,18 @@ def is_text(beginning: bytes) -> bool:
 
 
 def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without terminal escape sequences."""
+    """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without escape sequences of terminals and pages."""
     rest = b""
     for chunk in as_utf8(chunks):
         lines, end, begun = chunk.rpartition(b"\n")
         if end:
-            yield _strip_escapes(rest + lines + end)
+            yield _without_escapes(rest + lines + end)
         rest = begun if end else rest + begun
         if len(rest) > LONGEST_LINE_BYTES:
-            yield _strip_escapes(rest)
+            yield _without_escapes(rest)
             rest = b""
     if rest:
-        yield _strip_escapes(rest)
+        yield _without_escapes(rest)
 
 
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -106,9 +109,11 @@ def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
     return (0, "utf-16-be") if zero == 0 else (zero - 1, "utf-16-le")
 
 
-def _strip_escapes(block: bytes) -> bytes:
+def _without_escapes(block: bytes) -> bytes:
     if b"\x1b" in block:
         block = _ESCAPE_SEQUENCE.sub(b"", block)
+    if b"&" in block:
+        block = _ENTITY.sub(lambda entity: unescape(entity[0].decode()).encode(), block)
     if b"\r" in block:
         block = _RETURNS_BEFORE_LINE_END.sub(b"\n", block)
     return block

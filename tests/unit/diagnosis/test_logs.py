@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from collections.abc import Callable
@@ -75,6 +76,8 @@ WRAPPINGS: dict[str, Callable[[str], bytes]] = {
     "Jenkins time stamps": lambda text: on_each_line("23:54:12 ", text).encode(),
     "colours": lambda text: coloured(text).encode(),
     "progress": lambda text: on_each_line("[1/9] Building CXX object a.o\r\x1b[K", text).encode(),
+    "saved from a page": lambda text: html.escape(text).encode(),
+    "blank lines between": lambda text: text.replace("\n", "\n\n").encode(),
     "all together": lambda text: (
         on_each_line("2026-06-27T19:59:59.0879266Z #24 11.24   │ [12/345] ", coloured(text))
         .replace("\n", "\r\n")
