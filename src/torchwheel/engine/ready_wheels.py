@@ -21,7 +21,7 @@ from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.facts import is_l4t
-from torchwheel.preflight.this_machine import ask_driver as ask_driver
+from torchwheel.preflight.this_machine import ask_driver
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import join_items, say
