@@ -14,6 +14,7 @@ import pytest
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.locks import file_lock, folder_lock, free_lock
+from torchwheel.system.supervisor import end_session
 
 
 @pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
@@ -100,3 +101,22 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -
     finally:
         done.set()
         waiting.join()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="sessions are found in /proc")
+def test_a_session_is_ended_as_a_terminal_would(tmp_path: Path) -> None:
+    """PyTorch's setup.py restores LICENSE after an interrupt, and not after SIGTERM."""
+    script = (
+        "import pathlib, sys, time\n"
+        "try:\n    print('ready', flush=True)\n    time.sleep(600)\n"
+        "finally:\n    pathlib.Path(sys.argv[1]).touch()\n"
+    )
+    restored = tmp_path / "restored"
+    command = [sys.executable, "-c", script, str(restored)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        end_session(process.pid)
+    assert restored.exists()

@@ -64,7 +64,7 @@ def is_text(beginning: bytes) -> bool:
 
 
 def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without escape sequences of terminals and pages."""
+    """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without escapes of terminals and pages."""
     rest = b""
     for chunk in as_utf8(chunks):
         lines, end, begun = chunk.rpartition(b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -79,6 +80,15 @@ def test_what_a_source_looks_for_is_every_place_where_it_could_be(tmp_path: Path
     assert found == {
         "../sources/x.cpp": {f"{folder}/{name}" for folder in folders for name in ("a/b.h", "c.h", "d.bin")}
     }
+
+
+def test_a_source_that_changed_and_kept_its_size_is_searched_again(tmp_path: Path) -> None:
+    source = tmp_path / "x.cpp"
+    for name in ("b.h", "c.h"):
+        source.write_text(f"#if __has_include(<{name}>)\n", encoding="utf-8")
+        os.utime(source, (1, 1))
+        found = named_by_directives(tmp_path, tmp_path, ["x.cpp"], {})
+        assert found == {"x.cpp": {str(tmp_path / name)}}
 
 
 BUILD = """\

@@ -100,6 +100,19 @@ def test_a_member_of_several_pieces_is_copied_whole(recipe: Any, tmp_path: Path)
         assert archive.read(f"{dist_info(path)}/library.bin") == library
 
 
+def test_a_wheel_that_became_shorter_meanwhile_is_not_copied(recipe: Any, tmp_path: Path) -> None:
+    path = recipe().write(tmp_path)
+    add_members(path, path, {"library.bin": random.Random(1).randbytes(2_500_000)}, environment={})
+    with path.open("rb") as stream, zipfile.ZipFile(path) as archive:
+        members = raw_members(stream, archive, "x.whl")
+    (library,) = (one for one in members if one.info.filename.endswith("library.bin"))
+    cut = io.BytesIO(path.read_bytes()[: library.offset + library.info.compress_size - 1])
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as copy, pytest.raises(TorchwheelError) as caught:
+        copy_members([library], cut, "x.whl", copy, target)
+    assert [problem.id for problem in caught.value.problems] == ["damaged-wheel"]
+
+
 def test_signatures_of_the_old_record_are_removed(recipe: Any, tmp_path: Path) -> None:
     path = recipe(version="2.0").write(tmp_path)
     with zipfile.ZipFile(path, "a") as archive:
