@@ -107,7 +107,9 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -
 def test_a_session_is_ended_as_a_terminal_would(tmp_path: Path) -> None:
     """PyTorch's setup.py restores LICENSE after an interrupt, and not after SIGTERM."""
     script = (
-        "import pathlib, sys, time\n"
+        "import pathlib, signal, sys, time\n"
+        # A shell's job in the background ignores it, and so would what it starts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(600)\n"
         "finally:\n    pathlib.Path(sys.argv[1]).touch()\n"
     )

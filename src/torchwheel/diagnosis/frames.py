@@ -31,8 +31,8 @@ _TOKEN = re.compile(r"\w+|\t|[^\S\t]+|.")
 _CLOSERS = frozenset(">|])}")
 _ENDS = _CLOSERS | {":", "-"}
 _LEVEL = re.compile(
-    r"[\[|]?(?:(?i:trace|debug|verbose|info|notice|stdout|stderr|out)|WARN|WARNING|ERROR|ERR|CRITICAL|FATAL|[A-Z])[\]|]?"
-    r"|\[(?i:warn|warning|error|err|critical|fatal)\]"
+    r"[\[|(<{]{0,2}(?:(?i:trace|debug|verbose|info|notice|stdout|stderr|out)|WARN|WARNING|ERROR|ERR|CRITICAL|FATAL|[A-Z])"
+    r"[\]|)>}]{0,2}|[\[(<{]{1,2}(?i:warn|warning|error|err|critical|fatal)[\])>}]{1,2}"
 )
 _TIME = re.compile(r"\d{1,4}[-/:.]\d{1,2}[-/:.]\d{1,2}|\d:\d\d|\d{9}")
 # What a tool writes itself: a place in a source, a test of pytest, or a failure.

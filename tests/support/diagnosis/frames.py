@@ -112,6 +112,7 @@ FRAMES: dict[str, Callable[[int], str]] = {
     "cloudwatch": lambda n: f"{1700000000000 + n * 17}\t",
     "heroku": lambda _: "remote:        ",
     "git remote": lambda _: "remote: ",
+    "unknown levels": lambda n: f"[<{('info', 'error', 'warn')[n % 3]}>] ",
     "unknown arrow": lambda _: "builder » ",
     "unknown at": lambda n: f"@{n:04d}@ ",
     "tilt": lambda _: "  kernel-build │ ",
