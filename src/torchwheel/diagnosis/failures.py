@@ -17,7 +17,7 @@ from torchwheel.system.toml import read_toml, shipped_toml
 
 _EXPLAINS = Path(__file__).with_name("explains.toml")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_NO_LINE = re.compile(r",? (?:at |above |in |of )?line \?,?")
+_NO_LINE = re.compile(r"(?P<comma>,)? (?:at |above |in |of )?line \?(?(comma),?)")
 _OF_PACKAGE = re.compile(
     r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
 )
