@@ -162,6 +162,10 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         # MSBuild passes on what nvcc says, with its own blank, node and project.
         ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "toolkit-headers-unfit", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
         ("/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found", "command-missing", {"program": ":/usr/local/cuda/bin/nvcc"}),
+        ("MIOpen(HIP): Warning [BuildOcl] error: cannot find ROCm device library for ABI version 6; provide its path via '--rocm-path'", "gpu-toolkit-missing", {"tool": "clang", "name": "ROCm device library for ABI version 6"}),
+        ("nvrtc: error: failed to open nvrtc-builtins64_121.dll.", "shared-library-missing", {"library": "nvrtc-builtins64_121.dll"}),
+        ("Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: cannot open shared object file: No such file or directory", "shared-library-missing", {"library": "libnvrtc.so"}),
+        ("Memory access fault by GPU node-1 on address 0x7f1c2e000000. Reason: Page not present or supervisor privilege.", "gpu-failed", {"message": "Memory access fault by GPU node-1 on address 0x7f1c2e000000. Reason: Page not present or supervisor privilege."}),
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
