@@ -169,6 +169,8 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("icpx: error: unknown argument: '-fsycl-x'", "unknown-flag", {"tool": "icpx", "flag": "-fsycl-x"}),
         ("error: could not create 'build/lib': Permission denied", "permission-denied", {"name": "build/lib"}),
         ("mold: error: a.o:(.eh_frame): relocation R_X86_64_PC32 against f out of range: 1 is not in [2, 3]", "relocation-overflow", {"relocation": "R_X86_64_PC32"}),
+        ("wget: unable to resolve host address ‘example.invalid’", "network", {"host": "example.invalid"}),
+        ("./configure: line 42: syntax error near unexpected token `('", "shell-syntax", {"file": "./configure", "line": "42", "message": "syntax error near unexpected token `('"}),
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
