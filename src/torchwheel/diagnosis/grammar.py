@@ -51,9 +51,9 @@ MOST_NAMES = 5
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
 _MOST_PREFIXES = 2
 _WRAPS = frozenset({"tool-error", "python-exception"})
-# A prefix of a single line, or what passes on a message, that neither shape (`frames.py`) nor `prefixes.toml` knows.
+# A prefix of a single line or of a list's item, or what passes on a message, that neither shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
-    r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,60}: (?=\S)"
+    r"[-*\u2022] (?=\w)|(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,60}: (?=\S)"
 )
 # Rows copied from Visual Studio's error list: severity, code, description, project.
 _ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")

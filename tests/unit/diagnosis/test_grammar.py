@@ -171,6 +171,8 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("mold: error: a.o:(.eh_frame): relocation R_X86_64_PC32 against f out of range: 1 is not in [2, 3]", "relocation-overflow", {"relocation": "R_X86_64_PC32"}),
         ("wget: unable to resolve host address ‘example.invalid’", "network", {"host": "example.invalid"}),
         ("./configure: line 42: syntax error near unexpected token `('", "shell-syntax", {"file": "./configure", "line": "42", "message": "syntax error near unexpected token `('"}),
+        ("- ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "shared-library-missing", {"library": "libnuma.so.1"}),
+        ("/usr/bin/ld: cannot find -l:libnvshmem_host.so: No such file or directory", "library-missing", {"exact": ":", "library": "libnvshmem_host.so"}),
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
