@@ -50,7 +50,14 @@ _SENTENCES = frozenset(
 _WORDS_OF_SENTENCE = 3
 _LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
-_OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit", "file-missing", "file-damaged"}
+_OF_TRACEBACKS = _NAMES | {
+    "python-exception",
+    "python-syntax",
+    "call-unfit",
+    "file-missing",
+    "file-damaged",
+    "command-missing",
+}
 
 
 class _Frame(NamedTuple):
