@@ -51,7 +51,7 @@ MOST_NAMES = 5
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
 _MOST_PREFIXES = 2
 _WRAPS = frozenset({"tool-error", "python-exception"})
-# A prefix of a single line or of a list's item, or what passes on a message, that neither shape (`frames.py`) nor `prefixes.toml` knows.
+# Before a single line or a list's item, or what passes a message on, that neither shape nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
     r"[-*\u2022] (?=\w)|(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,60}: (?=\S)"
 )

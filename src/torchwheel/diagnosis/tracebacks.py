@@ -50,14 +50,8 @@ _SENTENCES = frozenset(
 _WORDS_OF_SENTENCE = 3
 _LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
-_OF_TRACEBACKS = _NAMES | {
-    "python-exception",
-    "python-syntax",
-    "call-unfit",
-    "file-missing",
-    "file-damaged",
-    "command-missing",
-}
+_OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit"}
+_OF_TRACEBACKS |= {"file-missing", "file-damaged", "command-missing"}
 
 
 class _Frame(NamedTuple):
