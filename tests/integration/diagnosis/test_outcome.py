@@ -81,6 +81,8 @@ def test_a_harmless_line_after_the_last_exception_is_no_success() -> None:
         "\u00d7 pip subprocess to install build dependencies did not run successfully.",
         "copying build/lib/k/_C.so -> build/bdist.linux-x86_64/wheel/./k",
         "make[1]: Nothing to be done for 'all'.",
+        "model could not be saved",
+        "log saved to /tmp/build.log",
     ],
 )
 def test_words_of_success_that_are_none_end_no_log_well(line: str) -> None:
@@ -99,6 +101,7 @@ def test_words_of_success_that_are_none_end_no_log_well(line: str) -> None:
         "Wrote: /root/rpmbuild/RPMS/x86_64/python3-torch-2.9.1-1.x86_64.rpm",
         "PLAY RECAP\nlocalhost : ok=4 changed=1 unreachable=0 failed=0",
         "make: Nothing to be done for 'all'.",
+        "INFO:     Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)",
     ],
 )
 def test_a_log_that_ends_in_such_words_is_a_success(line: str) -> None:
