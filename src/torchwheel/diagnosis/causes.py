@@ -102,10 +102,13 @@ class _Log:
 
     def _explains(self, one: Recognised, first: Recognised) -> bool:
         is_known_to = first.entry.id in one.entry.explains
-        if one.effect in (Effect.NOTE, Effect.SURVIVED):
+        distance = one.line.number - first.line.number
+        if one.effect in (Effect.NOTE, Effect.SURVIVED) or (
+            one.effect is Effect.SAID and -STEP_LINES <= distance < 0
+        ):
             # The configuration may explain a compile much later.
             return is_known_to
-        return 0 < one.line.number - first.line.number <= STEP_LINES and (
+        return 0 < distance <= STEP_LINES and (
             is_known_to
             or (_may_explain(one, first) and self._in_one_step(first, one))
             or _is_quoted(one, first)

@@ -52,6 +52,13 @@ def cause(lines: Sequence[str]) -> str:
             "FAILED: b.o\nb.cpp:3:1: error: expected ';' at end of input\n",
             "python-exception",
         ),
+        # A loader's message above the program that it ended.
+        (
+            "dyld: Library not loaded: @rpath/libopenh264.5.dylib\n  Reason: image not found\n"
+            "Traceback (most recent call last):\n  File \"setup.py\", line 3, in <module>\n"
+            "subprocess.CalledProcessError: Command '['ffmpeg', '-version']' died with <Signals.SIGABRT: 6>.\n",
+            "shared-library-missing",
+        ),
         # What was to be copied is missing, and nothing failed before.
         ("FAILED: x.h\ncp: cannot stat 'y.h': No such file or directory\n", "file-missing"),
         # A warning of CMake's, and a status line.
@@ -71,7 +78,7 @@ def cause(lines: Sequence[str]) -> str:
         ("/bin/sh: 1: nasm: not found\nrunning build_ext\nno nasm, no build\nmake: *** [Makefile:3: a] Error 1\n",
          "command-missing"),
     ],
-    ids=["generate", "log", "caught", "ninja", "copy", "warning", "alone", "ignored", "failed", "probed", "missing"],
+    ids=["made", "log", "caught", "ninja", "loader", "copy", "warned", "one", "ignored", "failed", "probed", "missing"],
 )  # fmt: skip
 def test_the_first_error_counts_that_the_tool_stops_at(log: str, expected: str) -> None:
     assert cause(log.splitlines()) == expected

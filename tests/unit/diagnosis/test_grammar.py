@@ -177,6 +177,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("ld: unsupported tapi file type '!tapi-tbd' in YAML file '/x/libSystem.tbd' for architecture x86_64", "linker-too-old", {"tapi": "tapi", "file": "/x/libSystem.tbd"}),
         ("AssertionError: spconv is required for this model, please install it first.", "python-module-missing", {"module": "spconv"}),
         ("gmake[3]: *** [CMakeFiles/_C.dir/build.make:156: CMakeFiles/_C.dir/q.o] Interrupt", "interrupted", {}),
+        ("/x/torch/include/c10/util/StringUtil.h(68): catastrophic error: out of memory", "out-of-memory", {"message": "out of memory"}),
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
