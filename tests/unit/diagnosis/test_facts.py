@@ -227,7 +227,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("In file included from /v/torch/extension.h:5,\n                 from csrc/ops.c:1:\n/v/torch/all.h:3:10: fatal error: cassert: No such file or directory", "header-missing", "csrc/ops.c is compiled as C"),
         ("LINK : fatal error LNK1318: Unexpected PDB error; RPC (23) '(0x000006E7)'", "linker-file", "mspdbsrv"),
         ("/t/a.cuh(33): error: identifier \"__nv_bfloat16\" is undefined", "library-api-unfit", "from CUDA 11.0"),
-        ("a.h:112:5: error: 'hiprtcCompileProgram' was not declared in this scope", "library-api-unfit", "the CUDA or ROCm that"),
+        ("a.h:112:5: error: 'hiprtcCompileProgram' was not declared in this scope", "library-api-unfit", "the ROCm that"),
         ("libcaffe2_hip.so: error: undefined reference to 'hsa_isa_from_name'", "undefined-symbol", "-lhsa-runtime64"),
         ("RuntimeError: cuDNN version mismatch: PyTorch was compiled against 6021 but linked against 5110", "cudnn-runtime-mismatch", "out of LD_LIBRARY_PATH"),
         ("ninja: error: rebuilding 'build.ninja': '/w/torchgen/x.py', needed by 'aten/x.cmake', missing and no known rule to make it", "missing-input", "a fresh build"),
