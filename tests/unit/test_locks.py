@@ -115,9 +115,7 @@ def test_a_session_is_ended_as_a_terminal_would(tmp_path: Path) -> None:
     )
     restored = tmp_path / "restored"
     command = [sys.executable, "-c", script, str(restored)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         end_session(process.pid)

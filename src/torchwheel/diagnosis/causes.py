@@ -106,7 +106,7 @@ class _Log:
         if one.effect in (Effect.NOTE, Effect.SURVIVED) or (
             one.effect is Effect.SAID and -STEP_LINES <= distance < 0
         ):
-            # The configuration may explain a compile much later.
+            # The configuration may explain a compile much later, and a loader's words the crash below them.
             return is_known_to
         return 0 < distance <= STEP_LINES and (
             is_known_to

@@ -90,20 +90,19 @@ def test_every_prefix_comes_off(prefix: dict[str, str]) -> None:
     assert remove_frames("      " + prefix["example"] + prefix["example"] + "it broke") == "it broke"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    raise OSError('CUDA_HOME')",
-        "/usr/include/math.h:12:3: error: it broke",
-        "C:\\dev\\pytorch\\c10\\a.cpp(12): fatal error C1060: compiler is out of heap space",
-        "make[2]: *** [foo.o] Error 1",
-        "FAILED: foo.o",
-        "12 errors detected",
-        "E: Unable to locate package",
-    ],
-)
-def test_a_line_without_prefix_stays(text: str) -> None:
-    assert clean_text(text.encode()) == text
+WITHOUT_PREFIX = """\
+    raise OSError('CUDA_HOME')
+/usr/include/math.h:12:3: error: it broke
+C:\\dev\\pytorch\\c10\\a.cpp(12): fatal error C1060: compiler is out of heap space
+make[2]: *** [foo.o] Error 1
+FAILED: foo.o
+12 errors detected
+E: Unable to locate package
+""".splitlines()
+
+
+def test_a_line_without_prefix_stays() -> None:
+    assert [text for text in WITHOUT_PREFIX if clean_text(text.encode()) != text] == []
 
 
 @pytest.mark.parametrize(
