@@ -514,23 +514,7 @@ def test_a_name_of_another_release_of_a_library(line: str, known: dict[str, str]
 
 def test_every_line_costs_bounded_time() -> None:
     """Patterns are tried on lines of the longest length, made of what they repeat."""
-    pieces = [
-        "a",
-        " ",
-        "a ",
-        "a:1:",
-        ": ",
-        "'",
-        '"a',
-        "-l",
-        "ld: ",
-        "error ",
-        "(.text+0x0): ",
-        "\\",
-        "x/",
-        "[",
-        "«",
-    ]
+    pieces = ("a", " ", "a ", "a:1:", ": ", "'", '"a', "-l", "ld: ", "error ", "(.text+0x0): ", "\\", "x/", "[", "«")  # fmt: skip
     for piece in pieces:
         assert is_linear(lambda size, piece=piece: classify(piece * (size // len(piece))), 500), piece
 
