@@ -28,4 +28,5 @@ def count_lines(function: Callable[..., object], *arguments: Any) -> int:
 
 def is_linear(function: Callable[[int], object], size: int) -> bool:
     """Whether a call for four times the size runs at most five times the lines, beside a constant."""
+    function(size // 2)  # What is read once, at the first call, counts in neither.
     return count_lines(function, 4 * size) <= 5 * count_lines(function, size) + 1000
