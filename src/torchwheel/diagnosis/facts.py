@@ -45,11 +45,11 @@ _RELEASE = re.compile(
 _PACKAGES_OF = frozenset({"building", "module", "raised_in", "caller"})
 _NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
-# From the beginning of a word alone, since it would be tried from each of its letters otherwise.
-_STAGE = re.compile(r"(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
-# A folder that begins the text may have blanks in its name, but no other path and no option.
-_STAGE_WITH_BLANKS = re.compile(
+# A folder that begins the text may have blanks in its name, but no other path and no option; another one begins a word,
+# since it would be tried from each of its letters otherwise.
+_STAGE = re.compile(
     r"^(?:/|[A-Za-z]:[/\\])(?:(?! [-/])[^'\"]){0,400}?[/\\]builds[/\\][^/\\]{1,200}[/\\]source[/\\]"
+    r"|(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]"
 )
 _NAMES = {"Windows": "Windows", "Darwin": "macOS"}
 _OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
@@ -126,10 +126,7 @@ class Facts:
 
     def own_path(self, text: str) -> str:
         """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
-        if not self.ours:
-            return text
-        begins = _STAGE_WITH_BLANKS.match(text)
-        return _STAGE.sub(r"\1", text[begins.end() :] if begins else text)
+        return _STAGE.sub(r"\1", text) if self.ours else text
 
     def _has_applied(self, fix: str) -> bool:
         """Whether the log shows all settings of one of the fix's commands."""

@@ -76,7 +76,7 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
-_SURVIVABLE = frozenset({"command-missing", "gpu-module-not-loaded"})
+_SURVIVABLE = frozenset({"command-missing", "gpu-module-not-loaded", "dubious-ownership"})
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
 _CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
@@ -202,7 +202,7 @@ class _Scan:
                 ):
                     continue
                 captures = form.complete(match, place.nearby, place.after)
-                if captures is not None and not any(map(_CHECKED_OUT.match, place.after())):
+                if captures is not None:
                     self._record(place, Classified(form, captures))
             if seen:
                 break
@@ -237,6 +237,8 @@ class _Scan:
             self._record(place, Classified(form, {**found.captures, "message": words}))
 
     def _record(self, place: Place, found: Classified) -> None:
+        if any(map(_CHECKED_OUT.match, place.after())):
+            return
         id, caught = explain_exception(found.form.id, found.captures, place.above)
         entry = read_causes()[id]
         otherwise = {name: fill_captures(text, caught) for name, text in entry.otherwise.items()}
@@ -297,10 +299,10 @@ def _judge_effect(place: Place, form: Form) -> Effect:
         return Effect.PROBE
     if form.consequence:
         return Effect.CONSEQUENCE
-    # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if is_known or place.message is not None or form.id == "cmake-error":
-        return Effect.ERROR
     survivable = form.is_general or form.id in _SURVIVABLE or form.tool.startswith("Python")
+    # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
+    if (is_known and form.id not in _SURVIVABLE) or place.message is not None or form.id == "cmake-error":
+        return Effect.ERROR
     return Effect.SAID if survivable else Effect.ERROR
 
 

@@ -51,7 +51,7 @@ _WORDS_OF_SENTENCE = 3
 _LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
 _OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit"}
-_OF_TRACEBACKS |= {"file-missing", "file-damaged", "command-missing"}
+_OF_TRACEBACKS |= {"file-missing", "file-damaged", "command-missing", "permission-denied"}
 
 
 class _Frame(NamedTuple):
@@ -123,6 +123,8 @@ def explain_exception(
         return "extension-module-missing", {**known, "name": module, "module": folder}
     if id != "python-exception":
         return id, known
+    if kind == "assertionerror" and own and re.search(r"\b(?:cuda|xpu)\.is_available\(", own[0].source):
+        return "gpu-not-seen", {**known, "message": own[0].source}
     if own and (match := _variable(kind, message, own[0].source)):
         return "value-unset", {**known, "variable": match[0]}
     return "setup-failed" if "setup" in read else id, known
