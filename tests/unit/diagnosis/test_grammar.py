@@ -301,7 +301,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("error: The requested interpreter resolved to Python 3.9.6, which is incompatible with the project's Python requirement: `>=3.10`", "interpreter-unfit", {"message": "The requested interpreter resolved to Python 3.9.6, which is incompatible with the project's Python requirement: `>=3.10`"}),
         ("ERROR: Can not execute `setup.py` since setuptools is not available in the build environment.", "python-module-missing", {"module": "setuptools"}),
         ("error: invalid command 'bdist_wheel'", "python-module-missing", {"module": "wheel"}),
-        ("RuntimeError: Configured CUDA binary not found at /x/bitsandbytes/libbitsandbytes_cuda130.so", "extension-module-missing", {"name": "/x/bitsandbytes/libbitsandbytes_cuda130.so"}),
+        ("RuntimeError: CUDA binary not found at /x/y/liby_cuda130.so", "extension-module-missing", {"name": "/x/y/liby_cuda130.so"}),
         ("AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'", "extension-module-missing", {"name": "causal_conv1d_fwd"}),
         ("ImportError: dlopen(/x/_C.so, 2): Library not loaded: @rpath/libomp.dylib", "shared-library-missing", {"library": "libomp.dylib"}),
         ("ImportError: DLL load failed while importing _C: The specified module could not be found.", "shared-library-missing", {"library": "_C"}),
