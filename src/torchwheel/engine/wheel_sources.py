@@ -16,7 +16,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_own, last_official_build, official_build
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.registry import Context, target_gpus
+from torchwheel.preflight.registry import CHECKS, Context, Violation, read_rules, target_gpus
 from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.this_machine import ask_driver, ask_together
 from torchwheel.pytorch.releases import PublishedBuild
@@ -29,6 +29,8 @@ from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
+
+_ELSEWHERE = "gpu-not-on-platform"
 
 
 class Way(Enum):
@@ -55,8 +57,10 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
     """Search the wheel store, the folders and sites, and the official index; otherwise choose a build."""
     plan = make_plan(survey(request))
     # The wheel store is used before a build's own checks.
-    private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
-    stop_on_errors(private, plan.settings.skip_check)
+    stopping = [finding for finding in plan.findings if finding.id == "cache-not-private"]
+    if isinstance(elsewhere := CHECKS[_ELSEWHERE](Context(plan, HostFacts(plan.host))), Violation):
+        stopping.append(read_rules()[_ELSEWHERE].finding(elsewhere))
+    stop_on_errors(stopping, plan.settings.skip_check)
     reasons = []
     for wheel in candidate_wheels(plan, folders):
         why = describe_difference(plan, wheel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -182,6 +182,13 @@ class GpuCatalogue:
         if meant := self.nearest(name):
             raise refusal("unknown-gpu/near", origin=origin, name=name, meant=meant.suggestion)
         raise refusal("unknown-gpu", origin=origin, name=name)
+
+    def find_elsewhere(self, name: str, platforms: Collection[str]) -> KnownGpu | None:
+        """The GPU of a name if it is in no machine of these platforms; None where that is not known."""
+        gpu, known = self.find(name), {platform for one in self for platform in one.platforms}
+        if gpu is None or not platforms or not known.issuperset(platforms):
+            return None
+        return gpu if set(gpu.platforms).isdisjoint(platforms) else None
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())

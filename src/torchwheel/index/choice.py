@@ -11,10 +11,11 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchwheel.hardware.gpu_catalogue import NamedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
 from torchwheel.versions import parse_numbers
+from torchwheel.wheel.objfile import without_libc
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
         return "for GPUs" if wheel.code or wheel.cuda else ""
     if not wheel.code:
         return "" if without_gpu else "for the CPU"
+    platforms = {without_libc(tag.platform) for tag in wheel.tags}
+    if elsewhere := [gpu.name for gpu in machine.gpus if read_gpus().find_elsewhere(gpu.name, platforms)]:
+        return f"not for machines with {join_items(elsewhere)}"
     lacking = [gpu.name for gpu in machine.gpus if not wheel.verdict_on(gpu.compute_capability).how.runs]
     if lacking:
         return f"does not run on {join_items(lacking)}"

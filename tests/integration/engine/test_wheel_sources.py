@@ -96,6 +96,9 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
     cpu = choose_way(request(tree, "cpu"), ()).official
     assert cpu is not None
     assert cpu.command.endswith("--index-url https://download.pytorch.org/whl/cpu")
+    with pytest.raises(TorchwheelError) as refused:
+        choose_way(request(tree, "gh200"), ())
+    assert [one.id for one in refused.value.problems] == ["gpu-not-on-platform"]
 
 
 def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:

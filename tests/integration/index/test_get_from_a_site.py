@@ -79,7 +79,7 @@ def refused(torchwheel: Run, here: Path, *words: str | Path) -> tuple[int, str]:
     ("target", "label"),
     [
         ("rtx5070", "cu130.sm120"),
-        ("gb10", "cu130.sm120"),
+        ("12.1", "cu130.sm120"),
         ("h100", "cu130.sm90"),
         ("9.0", "cu130.sm90"),
         ("cpu", "cpu"),
@@ -141,6 +141,7 @@ def test_no_wheel_for_a_machine(torchwheel: Run, here: Path, site: Path) -> None
         2,
         "no-wheel-for-machine",
     )
+    assert refused(torchwheel, here, "--from", site, "--target", "gb10") == (2, "no-wheel-for-machine")
     assert refused(torchwheel, here, "--from", site, "--target", "rtx9999") == (2, "unknown-gpu")
     assert refused(torchwheel, here, "--from", here, "--target", "h100") == (2, "not-a-site")
     (site / "wheels.json").write_text("{}")
