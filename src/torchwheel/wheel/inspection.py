@@ -40,7 +40,7 @@ from torchwheel.wheel.fatbinary import (
     compiled_files,
     prevalent_images,
 )
-from torchwheel.wheel.objfile import read_sections
+from torchwheel.wheel.objfile import read_sections, without_libc
 
 # A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside
 # 666; but attention kernels have three times as many as all others together (vLLM, sgl-kernel).
@@ -283,7 +283,16 @@ def inspect(path: Path) -> Inspected:
 
 def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
     all_needed = all_needed or inspected.torch is not None or inspected.kind == "library"
-    return judge_libraries(inspected.libraries, gpu, all_needed=all_needed)
+    answer = judge_libraries(inspected.libraries, gpu, all_needed=all_needed)
+    tags = inspected.contents.tags if inspected.contents else ()
+    platforms = sorted({without_libc(tag.rpartition("-")[2]) for tag in tags})
+    if (known := read_gpus().find_elsewhere(gpu.name, platforms)) is None:
+        return answer
+    would = "would run" if answer.how.runs else "would not run either"
+    code = f"its code {would}" if answer.is_known else "whether its code would run is not known here"
+    only = f"{known.title} is in {' and '.join(known.platforms)} machines only; {code}: {answer.reason}"
+    why = f"the wheel is for {' and '.join(platforms)}, and {only}"
+    return Suitability(gpu, HowItRuns.NO, True, (), why, answer.libraries)
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
@@ -313,7 +322,8 @@ def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
         if not (known.find_candidates(name) or known.refusal(name) or known.nearest(name)):
             raise refusal("unknown-gpu/inspect", origin="--gpu", name=name)
     gpu = known.resolve(name, "--gpu")
-    return (NamedGpu(gpu.name, gpu.compute_capability),)
+    is_alias = known.spelling.key(name) in map(known.spelling.key, gpu.aliases)
+    return (NamedGpu(name if is_alias else gpu.name, gpu.compute_capability),)
 
 
 def _inspect_wheel(path: Path) -> Inspected:

@@ -71,7 +71,7 @@ def test_of_alternatives_of_which_some_run_it_is_not_known_which_is_loaded(progr
 @pytest.mark.nvcc
 def test_how_compiled_code_runs(torchwheel: Run, here: Path, kernel: Path) -> None:
     path = write_wheel(here, {"torch/lib/libtorch_cuda.so": kernel.read_bytes()})
-    result = torchwheel("inspect", path, "--gpu", "rtx5070", "--gpu", "gb10", "--gpu", "b200")
+    result = torchwheel("inspect", path, "--gpu", "rtx5070", "--gpu", "12.1", "--gpu", "b200")
     assert (result.status, result.err) == (0, "")
     parts = result.out.split("\n\n")
     assert parts[1].splitlines()[1].split("kB  ")[1] == "ptx90 sm120  torch/lib/libtorch_cuda.so"
@@ -79,7 +79,7 @@ def test_how_compiled_code_runs(torchwheel: Run, here: Path, kernel: Path) -> No
         "GPU      CAPABILITY  RUNS              BECAUSE\n"
         "rtx5070  12.0        natively          sm_120 runs on 12.0: it is machine code\n"
         "                                       for that architecture\n"
-        "gb10     12.1        by minor version  sm_120 runs on 12.1: machine code runs on\n"
+        "12.1     12.1        by minor version  sm_120 runs on 12.1: machine code runs on\n"
         "                                       later minor revisions of its major\n"
         "                                       revision\n"
         "b200     10.0        by PTX JIT        compute_90 runs on 10.0: the driver\n"

@@ -137,6 +137,14 @@ def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, h
     )
 
 
+def test_a_wheel_for_machines_without_the_gpu_does_not_run_there(torchwheel: Run, here: Path) -> None:
+    samples = Samples()
+    path = write_wheel(here, {"torch/_C.so": samples.library(samples.Entry(CUBIN, 120))})
+    for platform, status in {"manylinux_2_28_x86_64": 1, "win_amd64.linux_aarch64": 0, "any": 0}.items():
+        path = path.rename(here / NAME.replace("linux_x86_64", platform))
+        assert torchwheel("inspect", path.name, "--gpu", "gb10").status == status
+
+
 @pytest.mark.usefixtures("wide")
 def test_what_cannot_be_inspected_is_told_after_what_can(torchwheel: Run, here: Path) -> None:
     write_wheel(here, {})

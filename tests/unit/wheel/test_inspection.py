@@ -245,6 +245,7 @@ def test_a_whole_that_runs_has_a_part_that_runs_and_names_each_that_does_not(par
     [
         ("RTX 5070", [("rtx5070", "12.0")]),
         ("NVIDIA A100-SXM4-80GB", [("a100", "8.0")]),
+        ("jetson-thor", [("jetson-thor", "11.0")]),
         ("12.0", [("12.0", "12.0")]),
         ("sm_90a", [("9.0", "9.0")]),
         ("8.0,8.6", [("8.0", "8.0"), ("8.6", "8.6")]),
