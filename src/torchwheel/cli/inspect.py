@@ -21,6 +21,7 @@ from torchwheel.reporting.terminal import (
     file_size,
     format_facts,
     format_table,
+    join_items,
     print_document,
     show,
     wrap_paragraph,
@@ -113,7 +114,10 @@ def _describe_answer(answer: Suitability) -> str:
     if not answer.is_known:
         return "not known here"
     many = f"{len(answer.without)} libraries" if len(answer.without) > 2 else " and ".join(answer.without)
-    return _HOW[answer.how.value] + (f", without {many}" if many else "")
+    cuda = " and ".join(answer.cuda) if len(answer.cuda) < 3 else join_items(answer.cuda, 9)
+    others = f"{len(answer.unfit)} others" if len(answer.unfit) > 1 else "other one"
+    with_cuda = f", with CUDA {cuda} (not the {others})" if cuda else ""
+    return _HOW[answer.how.value] + with_cuda + (f", without {many}" if many else "")
 
 
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
@@ -180,7 +184,7 @@ def _answer_document(answer: Suitability) -> dict[str, Any]:
         "compute_capability": str(answer.gpu.compute_capability),
         "how": answer.how.value if answer.is_known else "unknown",
         "runs": answer.how.runs if answer.is_known else None,
-        "except": list(answer.without),
+        "except": [*answer.without, *answer.unfit],
         "reason": answer.reason,
         "libraries": [
             {

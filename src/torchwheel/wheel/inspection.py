@@ -82,6 +82,8 @@ class _Part:
 
     libraries: tuple[LibraryVerdict, ...]
     by_cuda: bool = False
+    unfit: tuple[LibraryVerdict, ...] = ()
+    """Those for a CUDA that does not compile for the GPU."""
 
     @cached_property
     def best(self) -> LibraryVerdict:
@@ -108,6 +110,8 @@ class Suitability:
         how: how the worst of what is needed runs; the best of it where `is_known` is false.
         without: what does not run where the rest does: parts of torch, or libraries.
         libraries: with device code: first those that decide, then the others, the worst ones first.
+        cuda: the CUDA releases whose libraries run, where the wheel has one for each release and not all run.
+        unfit: the paths of those that do not.
     """
 
     gpu: NamedGpu
@@ -116,12 +120,15 @@ class Suitability:
     without: tuple[str, ...]
     reason: str
     libraries: tuple[LibraryVerdict, ...]
+    cuda: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
 
 
 def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
     """How the device code in all libraries runs; in PyTorch itself all are needed that it does not load on use."""
     needed, rest = _split_needed(list(_parts_of(libraries, gpu.compute_capability)), all_needed=all_needed)
     ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
+    ordered += tuple(one for part in (*needed, *rest) for one in part.unfit)
     if not needed:
         sentence = judge_code((), gpu.compute_capability).sentence
         if any(library.amd_bytes for library in libraries):
@@ -130,16 +137,25 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
         return Suitability(gpu, HowItRuns.NO, all_needed, (), sentence, ())
     running = [part for part in needed if part.runs]
     failing = [part for part in needed if not part.runs]
-    doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.compute_capability))
+    doubt = _undecided(running) or ("" if all_needed else _doubt(needed, rest, gpu.compute_capability))
     if doubt:
         how = min((part.best.verdict.how for part in needed), key=lambda one: one.rank)
         return Suitability(gpu, how, False, (), doubt, ordered)
     if not running or (all_needed and failing):
-        return Suitability(gpu, HowItRuns.NO, True, (), _reason(ordered[:1], ordered), ordered)
+        reason = _reason(ordered[:1], ordered)
+        if not all_needed and _is_disjoint(failing) and not any(one.runs for one in ordered):
+            paths = join_items([one.path for one in ordered])
+            count = f"none of the {len(ordered)} libraries with device code"
+            reason = f"{count} runs on {gpu.compute_capability}: {paths}; its Python code may still run"
+        return Suitability(gpu, HowItRuns.NO, True, (), reason, ordered)
     lacking = [*failing, *(part for part in rest if not part.runs)]
     shown = [ordered[0] if ordered[0].runs else running[0].best, *(part.best for part in lacking)]
     how = max((part.best.verdict.how for part in running), key=lambda one: one.rank)
-    return Suitability(gpu, how, True, tuple(part.name for part in lacking), _reason(shown, ordered), ordered)
+    by_cuda = [one for part in running if part.by_cuda for one in (*part.libraries, *part.unfit)]
+    unfit = [one for one in by_cuda if not one.runs]
+    cuda = tuple(dict.fromkeys(_cuda_of(one.path) for one in by_cuda if unfit and one.runs))
+    without, reason = tuple(part.name for part in lacking), _reason([*shown, *unfit], ordered)
+    return Suitability(gpu, how, True, without, reason, ordered, cuda, tuple(one.path for one in unfit))
 
 
 def _reason(shown: Sequence[LibraryVerdict], every: Sequence[LibraryVerdict]) -> str:
@@ -178,7 +194,13 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
         else:
             # A PyTorch that runs on the GPU has a CUDA that compiles for it.
             fit = [one for one in group if _is_compiled_by(one.path, gpu)]
-            yield _Part(tuple(fit or group), by_cuda=True)
+            yield _Part(tuple(fit or group), True, tuple(one for one in group if fit and one not in fit))
+
+
+def _cuda_of(path: str) -> str:
+    """The CUDA release that the path of a library names: 12.8 for ``libfoo_cuda128.so``."""
+    number = [match["number"] for match in _ALTERNATIVE.finditer(path)][-1]
+    return f"{number[:2]}.{number[2:]}".rstrip(".")
 
 
 def _is_compiled_by(path: str, gpu: Architecture) -> bool:
@@ -219,19 +241,26 @@ def _undecided(running: Sequence[_Part]) -> str:
     return "; ".join(found)
 
 
-def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture) -> str:
+def _is_disjoint(parts: Sequence[_Part]) -> bool:
+    """Whether no GPU runs two of several parts, so that nothing needs them all."""
+    return len(parts) > 1 and sum(len(part.reach) for part in parts) == len(_union(parts))
+
+
+def _doubt(parts: Sequence[_Part], rest: Sequence[_Part], gpu: Architecture) -> str:
     """What is not known here of what is needed, as a sentence; empty where nothing is in doubt."""
+    running = [part for part in parts if part.runs]
+    failing = [part for part in parts if not part.runs]
     if not running and (opaque := [part.name for part in failing if part.best.is_opaque]):
         return f"hardly any of {join_items(opaque)} is device code of a known form; it may hold kernels in another"
-    if not running and len(failing) > 1 and sum(len(part.reach) for part in failing) == len(_union(failing)):
-        names = join_items([part.name for part in failing])
-        return f"none of {names} runs on {gpu}; each is for GPUs of its own"
-    # Those for other GPUs alone are not needed: a wheel that needed both would run nowhere.
-    reached = _union(running)
-    shared = [part for part in failing if part.reach & reached]
-    if not shared:
+    if not running and _is_disjoint(failing):
+        running = [part for part in rest if part.runs]
+    else:
+        # Those for other GPUs alone are not needed: a wheel that needed both would run nowhere.
+        reached = _union(running)
+        failing = [part for part in failing if part.reach & reached]
+    if not (running and failing):
         return ""
-    runs, fails = (join_items([part.name for part in some]) for some in (running, shared))
+    runs, fails = (join_items([part.name for part in some]) for some in (running, failing))
     return f"{runs} runs on {gpu}, and {fails} does not"
 
 

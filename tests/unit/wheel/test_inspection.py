@@ -109,14 +109,15 @@ CUSPARSELT = {
         (VLLM, "12.0", "native", ["_flashmla_C.abi3.so", "_vllm_fa3_C.abi3.so"]),
         (VLLM, "7.0", "no", []),
         # One is loaded by PyTorch's CUDA, which compiles for the GPU.
-        (BITSANDBYTES, "7.0", "native", []),
-        (BITSANDBYTES, "10.0", "native", []),
-        (BITSANDBYTES, "12.1", "minor-version", []),
+        (BITSANDBYTES, "7.0", "native", ["libbitsandbytes_cuda130.so", "libbitsandbytes_cuda132.so"]),
+        (BITSANDBYTES, "9.0", "native", []),
+        (BITSANDBYTES, "12.1", "minor-version", list(BITSANDBYTES)[:4]),
         (BITSANDBYTES, "11.0", "no", []),
         # Nothing needs both of what no GPU runs.
         (TORCHAO, "9.0", "native", ["_C_mxfp8.so"]),
         (TORCHAO, "12.0", "ptx-jit", ["_C_cutlass_90a.abi3.so"]),
-        (TORCHAO, "8.9", "unknown", []),
+        (TORCHAO, "8.9", "no", []),
+        ({"a.so": "20*sm90a", "b.so": "20*sm100a", "small.so": "sm75"}, "7.5", "unknown", []),
         ({"libtriton.so": ""}, "12.0", "unknown", []),
         # A small library decides nothing.
         (PADDLE, "7.5", "native", ["libflashattn.so"]),
@@ -139,7 +140,8 @@ def test_what_gets_loaded_decides(wheel: dict[str, str], gpu: str, how: str, wit
     """The code of the wheels on PyPI in November 2026."""
     answer = judge_suitability(inspected(wheel), NamedGpu("gpu", Architecture.of(gpu)))
     assert answer.how.value == how if answer.is_known else how == "unknown"
-    assert [path.rpartition("/")[2] for path in answer.without] == without
+    assert [path.rpartition("/")[2] for path in (*answer.without, *answer.unfit)] == without
+    assert (answer.cuda == ("12.8", "13.0", "13.2")) is (without == list(BITSANDBYTES)[:4])
 
 
 # The device code in the wheels of torch 2.14.1 and 2.15.0 on PyPI for Linux, with how many images of each there are.
