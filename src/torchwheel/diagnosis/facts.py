@@ -129,9 +129,9 @@ class Facts:
         return _STAGE.sub(r"\1", text) if self.ours else text
 
     def _has_applied(self, fix: str) -> bool:
-        """Whether the log shows all settings of one of the fix's commands."""
+        """Whether the log shows all settings of the fix's first command, or of a variable that it names."""
         parts = fix.split("`")
-        commands = [*parts[1::2], *(one for part in parts[::2] for one in _ASSIGNMENT.findall(part))]
+        commands = [*parts[1:2], *(one for part in parts[::2] for one in _ASSIGNMENT.findall(part))]
         settings = (_ARGUMENT.findall(command) for command in commands if not _PLACEHOLDER.search(command))
         return any(one and all(map(self._shows, one)) for one in settings)
 

@@ -38,7 +38,7 @@ _OF_FAILURE = re.compile(
 )
 _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
 _LOGGED_WARNING = re.compile(
-    r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\]|configure: (?:WARNING|building without))"
+    r"^\s*(?:\[?WARN(?:ING)?\b(?!: exit code )|##\[warning\]|configure: (?:WARNING|building without))"
 )
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _FALLS_BACK = re.compile(r"\bfalling back (?:to|on)\b")

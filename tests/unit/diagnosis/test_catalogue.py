@@ -11,9 +11,10 @@ from shipped_data import violations
 from torchwheel import preflight
 from torchwheel.diagnosis import scanner
 from torchwheel.diagnosis.failures import Phase, read_catalogue
-from torchwheel.diagnosis.grammar import catalogue_forms
+from torchwheel.diagnosis.grammar import catalogue_forms, read_causes
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.reporting.masking import mask
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Where, keys_for
 from torchwheel.system.toml import read_toml
@@ -53,6 +54,11 @@ def test_the_gcc_that_crashes_is_the_one_that_doctor_knows() -> None:
     crashes = [trap for trap in traps if trap["kind"] == "gcc" and "internal error" in trap["why"]]
     assert {trap["source"] for trap in crashes} <= set(entry.links)
     assert crashes
+
+
+def test_no_word_of_an_answer_is_masked() -> None:
+    texts = [text for entry in read_causes().values() for text in (entry.title, entry.means, *entry.change)]
+    assert [mask(text) for text in texts] == texts
 
 
 def test_settings_named_in_the_advice_exist() -> None:
