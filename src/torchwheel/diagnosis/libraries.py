@@ -176,7 +176,7 @@ def _link(row: Row, symbol: str) -> str:
 def _library_of(name: str, file: str) -> Row | None:
     rows = [row for row in _libraries() if "releases" in row]
     named = (row for row in rows if name and re.match(_name_regex(row), name))
-    folders = set(re.split(r"[\\/]", file)[:-1])
+    folders = set(re.split(r"[\\/]", file.rpartition("..")[2])[:-1])
     of_file = (
         row for row in rows if any(one[:-1] in folders for one in row.get("headers", ()) if one[-1] == "/")
     )

@@ -47,7 +47,7 @@ _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
 _TRACEBACK = re.compile(r"^\s*Traceback \(most recent")
 _IGNORED = "Exception ignored in"
 _WARNS = re.compile(
-    r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning|W\d{3,4}(?= \d\d:))\b"
+    r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning|(?P<level>W\d{3,4})(?= \d\d:))\b"
     r"(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
     rf"|^\s*\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
 )
@@ -145,7 +145,8 @@ class Place:
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
         warning = _WARNS.search(next(lines, "")) if "Traceback" in next(lines, "") else None
         # A traceback that the step ends with is not part of the warning above it.
-        return warning is not None and (warning[0] == _IGNORED or self.goes_on)
+        is_above = warning is not None and warning["level"] is None
+        return is_above and (warning[0] == _IGNORED or self.goes_on)
 
     @cached_property
     def is_probe(self) -> bool:
