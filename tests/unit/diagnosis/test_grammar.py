@@ -179,7 +179,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("C:/b/a.cpp(3,5): error: unused variable 'x' [-Werror,-Wunused-variable]", "warning-as-error", {"file": "C:/b/a.cpp", "line": "3", "message": "unused variable 'x'", "flag": "-Wunused-variable"}),
         ("C:/b/a.cpp(3,5): error: use of undeclared identifier 'x'", "source-error", {"file": "C:/b/a.cpp", "line": "3", "message": "use of undeclared identifier 'x'"}),
         ("a.cpp:1:1: error: bad value ('znver5') for '-march=' switch", "compiler-too-old", {"tool": "gcc", "needed": "znver5"}),
-        ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "package-refuses", {"message": "FlashAttention only supports Ampere GPUs or newer."}),
+        ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "package-refuses", {"message": "FlashAttention only supports Ampere GPUs or newer.", "attention": "FlashAttention"}),
         ("AssertionError: Device compute capability 8.9 or higher required for FP8 execution.", "package-refuses", {"message": "Device compute capability 8.9 or higher required for FP8 execution."}),
         ("RuntimeError: The installed bitsandbytes was compiled without GPU support.", "package-refuses", {"message": "The installed bitsandbytes was compiled without GPU support.", "built": "compiled"}),
         ("pkg_resources.VersionConflict: (torch 1.13 (/x), Requirement.parse('torch>=2.0'))", "package-wants-release", {"message": "(torch 1.13 (/x), Requirement.parse('torch>=2.0'))", "name": "torch", "range": ">=2.0"}),
@@ -312,7 +312,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("ImportError: dlopen(/x/_C.so, 2): Library not loaded: @rpath/libomp.dylib", "shared-library-missing", {"library": "libomp.dylib"}),
         ("ImportError: DLL load failed while importing _C: The specified module could not be found.", "shared-library-missing", {"library": "_C"}),
         ("RuntimeError: Ninja is required to load C++ extensions", "command-missing", {"program": "Ninja"}),
-        ("RuntimeError: flash_attn was not compiled with support for head dimension 256", "package-refuses", {"message": "flash_attn was not compiled with support for head dimension 256", "built": "compiled"}),
+        ("RuntimeError: flash_attn was not compiled with support for head dimension 256", "package-refuses", {"message": "flash_attn was not compiled with support for head dimension 256", "built": "compiled", "attention": "flash_attn"}),
         # What Python shows of another program's output.
         ("RuntimeError: Error building extension 'x': b'[1/2] c++ -c main.cpp\\nFAILED: main.o\\nmain.cpp:1:23: error: expected \\xe2\\x80\\x98;\\xe2\\x80\\x99\\n'", "source-error", {"file": "main.cpp", "line": "1", "message": "expected ‘;’"}),
         ("RuntimeError: b'running build_ext\\nclang: error: unsupported option \\'-fopenmp\\'\\n'", "openmp-missing", {"tool": "clang"}),
