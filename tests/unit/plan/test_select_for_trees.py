@@ -56,12 +56,9 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
         ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", []),
         ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", None, ["toolkit-too-old"]),
         ({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, "2.2.0", "11.0", ["toolkit-too-new"]),
-        (
-            {"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"},
-            "2.14.1",
-            "12.0",
-            ["toolkit-outside-range", LACKS],
-        ),
+        ({"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", [LACKS]),
+        # What a GPU needs follows the architectures that are asked for.
+        ({"target": "gb10", "arch": "12.0", "cuda-path": "/opt/cuda-12.8"}, "2.8.0", "12.0", []),
         ({"target": "t4", "cuda": "<12"}, "2.14.1", "12.0", ["no-release-fits"]),
         ({"arch": "12.0"}, "2.2.0", "11.0", ["tree-lacks-architecture", "no-release-fits"]),
         ({"arch": "5.0;11.0"}, "2.14.1", "12.0", ["no-release-compiles"]),
@@ -230,7 +227,7 @@ X86, ARM = "linux_x86_64", "linux_aarch64"
         ("2.8.0", X86, {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
         # Out of the range, or without the architecture, it is the newest that the release takes.
         ("2.14.1", X86, {"target": "v100"}, "12.9", "newest that PyTorch 2.14 is known to take"),
-        ("2.8.0", ARM, {"target": "gb10"}, "12.9", "in the range >=12.9 (overlays/gb10.toml)"),
+        ("2.8.0", ARM, {"target": "gb10"}, "12.9", "newest that PyTorch 2.8 is known to take"),
         ("2.14.1", X86, {"target": "t4", "cuda": ">=13.1"}, "13.2", "in the range >=13.1 (-C cuda)"),
         # Where it takes none of them, the nearest.
         ("2.6.0", ARM, {"target": "gb10"}, "12.9", "nearest to what PyTorch 2.6 is known to take"),
