@@ -204,6 +204,26 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
     )
     assert problem.id == "no-cuda-toolkit"
     assert all(f"/usr/local/cuda-{version}" in problem.render() for version in ("12.4", "12.8", "11.8"))
+    assert "cuda-toolkit-13-0" in problem.remedy
+    assert "-C cuda-path" not in problem.remedy
+    assert "-C arch" not in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("wanted", "source", "id", "without"),
+    [
+        ("12.1", "system", "no-cuda-toolkit", "-C cuda-path"),
+        ("10.3", "auto", "toolkit-from-pypi", "-C cuda-from"),
+    ],
+)
+def test_code_that_the_installed_toolkit_compiles_is_a_remedy(
+    plan: Planner, here: Host, wanted: str, source: str, id: str, without: str
+) -> None:
+    asked = {"arch": f"9.0;{wanted}", "package-version": "2.14.1", "cuda-from": source}
+    text = finding(plan(asked, host=here, toolkits=[toolkit("12.8")]), id)
+    assert f"cannot compile for sm_{wanted.replace('.', '')}" in text
+    assert f"-C 'arch=9.0;{wanted[:-1]}0'" in text
+    assert without not in text
 
 
 def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
