@@ -237,7 +237,9 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Refused) ->
         purpose=wanted,
         pypi=pypi,
         release=release,
-        package="" if needs.host.system == "Windows" else f"; the package cuda-toolkit-{release.replace('.', '-')}",
+        package=""
+        if needs.host.system == "Windows"
+        else f"; the package cuda-toolkit-{release.replace('.', '-')}",
         reason=reason,
         alternative=f"{instead}{needs.without_toolkit}",
     )

@@ -84,6 +84,12 @@ def test_what_building_would_gain(
     assert gains is None or gains in said
 
 
+OLD_MAC: dict[str, Any] = {
+    "config": {"target": "cpu"},
+    "source": tree("2.2.2"),
+    "python": "3.11",
+    "glibc": None,
+}
 SPARK = {
     "platform": "linux_aarch64",
     "source": tree("2.14.1"),
@@ -124,6 +130,9 @@ def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_
         ({"python": "3.13t", "source": tree("2.12.0")}, Violation),
         ({"source": tree("2.15.0")}, Violation),
         ({"platform": "win_amd64", "compiler": CL, "source": tree("2.15.0")}, Unknown),
+        ({"platform": "macosx_13_0_x86_64", **OLD_MAC}, Violation),
+        ({"platform": "macosx_13_0_arm64", **OLD_MAC}, Violation),
+        ({"platform": "macosx_13_0_arm64", **OLD_MAC, "source": tree("2.12.0")}, Passed),
     ],
 )
 def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type) -> None:
@@ -210,6 +219,8 @@ def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst
     answer = CHECKS["need-not-build"](made)
     assert isinstance(answer, Violation)
     assert answer.values["build"] == "cu126 build"
+    assert "sm_75 runs on 7.5" in answer.values["how"]
+    assert "sm_80 runs on 8.0" in answer.values["how"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,9 @@ from torchwheel.preflight.report import check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error
 from torchwheel.survey import BuildRequest, survey
+
+UNTRIED = "untried, as far as is known: "
+MAC = {"platform": "macosx_13_0_x86_64", "config": {"target": "cpu"}, "glibc": None}
 
 
 def test_what_the_plan_finds_is_shown_once_with_the_rules_source() -> None:
@@ -173,25 +177,49 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "cuda", "evidence"),
+    ("version", "cuda", "changes", "evidence"),
     [
-        ("2.9.1", "12.8", "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
+        ("2.9.1", "12.8", {}, "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
+        (
+            "2.9.1",
+            "12.8",
+            {"config": {"target": "a100,gtx1080ti"}},
+            "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8, whose code leaves out 6.1",
+        ),
+        (
+            "2.9.1",
+            "12.8",
+            {"platform": "musllinux_1_2_x86_64", "glibc": None},
+            f"{UNTRIED}PyTorch 2.9.1 is published for glibc only, not for musl",
+        ),
+        ("2.2.2", "12.8", MAC, "PyTorch 2.2.2 is published for macosx_13_0_x86_64 with no CUDA"),
+        (
+            "2.4.0",
+            "12.8",
+            MAC,
+            f"{UNTRIED}PyTorch 2.4.0 is not published for macosx_13_0_x86_64; the last release that is: 2.2.2",
+        ),
         (
             "2.9.1",
             "12.5",
+            {},
             "untried, as far as is known: no official build for linux_x86_64 is PyTorch 2.9.1 with CUDA 12.5; they are "
             "with CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA",
         ),
         (
             "2.15.0",
             "13.0",
+            {},
             "untried, as far as is known: of PyTorch 2.15.0 for linux_x86_64 builds are known with CUDA 13.2, no CUDA; "
             "what else PyTorch's own index has is not known here",
         ),
     ],
 )
-def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
-    made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
+def test_what_the_combination_rests_on(
+    version: str, cuda: str, changes: dict[str, Any], evidence: str
+) -> None:
+    asked = {"config": {"target": "a100"}, **changes}
+    made = context(source=tree(version), toolkits=(toolkit(cuda),), **asked)
     assert describe_evidence(made.plan) == evidence
 
 

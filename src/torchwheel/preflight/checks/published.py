@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from torchwheel.hardware.arch import HowItRuns, judge_code
 from torchwheel.hardware.architecture import TURING, Architecture
@@ -20,7 +21,6 @@ from torchwheel.preflight.registry import (
     require_known,
 )
 from torchwheel.pytorch.releases import (
-    PLATFORMS,
     PublishedBuild,
     PytorchRelease,
     RunningBuild,
@@ -148,7 +148,13 @@ def _find_best(
             if running.verdict and running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     everywhere = (runs for runs in by_label.values() if len(runs) == len(wanted))
-    worst = [max(runs, key=lambda running: running.rank) for runs in everywhere]
+    worst = [
+        replace(
+            max(runs, key=lambda running: running.rank),
+            every=tuple(one.verdict.sentence for one in runs if one.verdict),
+        )
+        for runs in everywhere
+    ]
     return min(
         worst, key=lambda one: (not _has_requested_cuda(context.plan, one.build), one.rank), default=None
     )
@@ -273,10 +279,21 @@ def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
         return ""
     cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
     builds = published_builds(pytorch, platform)
-    if any(build.cuda == (toolkit.version if toolkit else None) for build in builds):
-        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}" if tried else ""
-    if platform not in PLATFORMS:
-        return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
+    if builds and plan.host.musl:
+        return f"untried, as far as is known: PyTorch {pytorch.version} is published for glibc only, not for musl"
+    same = next((one for one in builds if one.cuda == (toolkit.version if toolkit else None)), None)
+    if same is not None:
+        left_out = _left_out(plan, same)
+        without = f", whose code leaves out {left_out}" if left_out else ""
+        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}{without}" if tried else ""
+    if not builds:
+        last = [one.version for one in read_releases() if published_builds(one, platform)]
+        if not last:
+            return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
+        never = (
+            f"PyTorch {pytorch.version} is not published for {platform}; the last release that is: {last[-1]}"
+        )
+        return f"untried, as far as is known: {never}"
     published = join_items(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
     )
@@ -285,6 +302,11 @@ def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
             f"untried, as far as is known: of PyTorch {pytorch.version} for {platform} builds are known with "
             f"{published or 'nothing'}; what else PyTorch's own index has is not known here"
         )
-    others = f"they are with {published}" if builds else "there is none of that release"
     build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
-    return f"untried, as far as is known: {build}; {others}"
+    return f"untried, as far as is known: {build}; they are with {published}"
+
+
+def _left_out(plan: Plan, build: PublishedBuild) -> str:
+    code, wanted = build.code, plan.architectures.architectures if plan.architectures else ()
+    capabilities = dict.fromkeys(one.capability for one in wanted if code)
+    return ";".join(str(one) for one in capabilities if code and not judge_code(code.targets, one).how.runs)
