@@ -82,7 +82,8 @@ class Needs(ABC):
     def compiling_releases(self) -> tuple[ToolkitRelease, ...]:
         """The releases for the machine that compile all the architectures, oldest first; may be empty."""
         able = read_toolkits().compiling_all(self.architectures)
-        return tuple(release for release in able if self.host.platform_tag in release.platforms)
+        here = () if self.host.musl else able
+        return tuple(release for release in here if self.host.platform_tag in release.platforms)
 
     def usable_releases(self) -> tuple[str, ...]:
         return tuple(one.version for one in self.compiling_releases() if self.accepts(one.version))

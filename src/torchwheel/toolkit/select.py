@@ -247,6 +247,8 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Refused) ->
 
 def _no_release(needs: Needs) -> Problem:
     platform, listed = needs.host.platform_tag, needs.architecture_list
+    if needs.host.musl:
+        return Problem.of("no-cuda-for-platform/musl", musl=needs.host.musl)
     if not any(platform in release.platforms for release in read_toolkits()):
         return Problem.of("no-cuda-for-platform", platform=platform)
     if not read_toolkits().compiling_all(needs.architectures):

@@ -78,9 +78,10 @@ def test_toolkits_that_are_refused(
     assert (made.toolkit is not None) is ("cuda-path" in config)
 
 
-def test_no_release_for_the_platform(plan: Planner) -> None:
-    mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
-    assert [one.id for one in plan({"target": "t4"}, host=mac).errors] == ["no-cuda-for-platform"]
+@pytest.mark.parametrize("platform", ["macosx_14_0_arm64", "musllinux_1_2_x86_64"])
+def test_no_release_for_the_platform(plan: Planner, platform: str) -> None:
+    host = replace(described_host(platform, python_version="3.12.1"), here=True)
+    assert ids(plan({"target": "t4", "package-version": "2.14.1"}, host=host)) == ["no-cuda-for-platform"]
 
 
 def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
