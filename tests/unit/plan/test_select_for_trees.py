@@ -91,16 +91,27 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "alternative"),
+    ("config", "glibc", "alternative"),
     [
-        ({"target": "h100"}, "use CUDA 12.6: -C cuda=12.6"),
-        ({"target": "rtx5070"}, "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0"),
+        ({"target": "h100"}, "2.36", "use CUDA 12.6: -C cuda=12.6"),
+        # glibc 2.41 refuses the headers of 12.9 and before.
+        (
+            {"target": "h100"},
+            "2.41",
+            "take a newer PyTorch: 2.9 was the first with a CUDA that compiles for 9.0",
+        ),
+        (
+            {"target": "rtx5070"},
+            None,
+            "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
+        ),
     ],
 )
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
-    legacy_plan: Planner, config: dict[str, str], alternative: str
+    legacy_plan: Planner, config: dict[str, str], glibc: str | None, alternative: str
 ) -> None:
-    untried = legacy_plan({**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
+    asked = {**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"}
+    untried = legacy_plan(asked, host=replace(LINUX, glibc=glibc))
     assert rendered(untried.findings) == [
         said("warning: toolkit-untried", "-C cuda-path", "/opt/cuda-12.9", "12.6", alternative)
     ]

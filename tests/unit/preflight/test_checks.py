@@ -282,23 +282,29 @@ def test_a_jetson_has_drivers_of_its_own(gpu: NamedGpu, driver: str, cuda: str, 
 
 
 @pytest.mark.parametrize(
-    ("cuda", "glibc", "own", "remedy"),
+    ("cuda", "glibc", "own", "version", "remedy"),
     [
-        ("12.8", "2.40", None, None),
-        ("12.9", "2.41", "", None),
-        ("12.9", "2.42", "2.41", "use CUDA 13.2 or later, or "),
-        ("13.0", "2.41", None, None),
-        ("13.1", "2.42", None, "use CUDA 13.2 or later, or "),
-        ("13.2", "2.43", None, None),
+        ("12.8", "2.40", None, "2.14.1", None),
+        ("12.9", "2.41", "", "2.14.1", None),
+        ("12.9", "2.42", "2.41", "2.14.1", "use CUDA 13.2 or later"),
+        ("13.0", "2.41", None, "2.14.1", None),
+        ("13.1", "2.42", None, "2.14.1", "use CUDA 13.2 or later"),
+        ("12.9", "2.42", "2.41", "2.9.1", ""),
+        ("13.2", "2.43", None, "2.14.1", None),
     ],
 )
 def test_glibc_against_the_headers_of_cuda(
-    cuda: str, glibc: str, own: str | None, remedy: str | None
+    cuda: str, glibc: str, own: str | None, version: str, remedy: str | None
 ) -> None:
     """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
     found = toolkit(cuda, glibc_conflict=own)
-    answer = CHECKS["glibc-too-new-for-cuda"](context(glibc=glibc, toolkits=(found,)))
+    made = context(glibc=glibc, toolkits=(found,), source=tree(version))
+    answer = CHECKS["glibc-too-new-for-cuda"](made)
     assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
+    assert not isinstance(answer, Violation) or ("13.2" in answer.values["untried"]) is not bool(remedy)
+    bare = replace(made, plan=replace(made.plan, toolkit=replace(found.toolkit, origin="PyPI")))
+    answer = CHECKS["glibc-too-new-for-cuda"](bare)
+    assert not isinstance(answer, Violation) or answer.values["headers"] == ""
 
 
 @pytest.mark.parametrize(

@@ -118,16 +118,27 @@ def test_an_older_cuda_is_named_only_where_it_fits(target: str, driver: str, rem
 
 
 @pytest.mark.parametrize(
-    ("release", "cuda", "remedy"),
+    ("release", "cuda", "glibc", "remedy"),
     [
-        ("2.14.1", "12.8", "install g++-14 and say -C env.CUDAHOSTCXX=g++-14, or use a newer CUDA"),
+        (
+            "2.14.1",
+            "12.8",
+            "2.36",
+            "install g++-14 and say -C env.CUDAHOSTCXX=g++-14, or use CUDA 13.0 to 13.2",
+        ),
+        # glibc 2.42 refuses the headers of 13.0.
+        ("2.9.1", "12.4", "2.42", "install g++-13 and say -C env.CUDAHOSTCXX=g++-13"),
         # The newest that 2.4 takes is 12.4, which refuses GCC 15 as well.
-        ("2.4.1", "12.1", "install g++-12 and say -C env.CUDAHOSTCXX=g++-12"),
+        ("2.4.1", "12.1", "2.36", "install g++-12 and say -C env.CUDAHOSTCXX=g++-12"),
     ],
 )
-def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(release: str, cuda: str, remedy: str) -> None:
+def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(
+    release: str, cuda: str, glibc: str, remedy: str
+) -> None:
     gcc = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
-    made = context({"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc)
+    made = context(
+        {"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc, glibc=glibc
+    )
     found = {one.id: one.problem.remedy for one in check_plan(made.plan, made.host, made.tree).findings}
     assert found["host-compiler-refused-by-cuda"] == remedy
 

@@ -152,16 +152,26 @@ def glibc_old_enough(context: Context) -> Answer:
         "conflict": conflict,
         "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
         "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
-        "include": toolkit.toolkit.include_dirs[0] if toolkit else "the toolkit's include folder",
+        "headers": "",
+        "untried": "",
     }
+    # The folder of packages that are yet to be installed has another name.
+    if (chosen := context.plan.toolkit) and chosen.include_dirs and chosen.origin != "PyPI":
+        values["headers"] = (
+            "let nvcc take them for system headers, in which it forgives this (seen with CUDA 12.4 and glibc 2.41): "
+            f'-C env.NVCC_PREPEND_FLAGS="-isystem {chosen.include_dirs[0]}"'
+        )
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
     able = [
         found.version
         for found in context.compiling_cuda
-        if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
+        if found.goes_with_glibc(glibc)
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]
-    return Violation(values, f"use CUDA {able[0]} or later, or " if able else "")
+    if able and pytorch and pytorch.cuda_accepts(able[0]) is CudaSupport.UNTRIED:
+        newer = f"newer than any that PyTorch {pytorch.minor_version} is known to have been built with"
+        return Violation({**values, "untried": f"use CUDA {able[0]}, {newer}"})
+    return Violation(values, f"use CUDA {able[0]} or later" if able else "")
 
 
 def _taken_for_system_headers(context: Context) -> bool:
