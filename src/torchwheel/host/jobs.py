@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -225,9 +225,8 @@ def jobs_for(
         part = format_gib(budget)
         text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
         # Each is let in with what most files take.
-        of = {kind: max(1, min(cores, budget // _usual_memory(kind))) for kind in ("cxx", "cuda")}
-        let_in = replace(chosen, cxx=of["cxx"], cuda=of["cuda"] if cuda else None)
-        return replace(let_in, max_jobs=cores, reason=text, budget=budget)
+        of_cxx, of_cuda = (bound(budget // _usual_memory(kind)) for kind in ("cxx", "cuda"))
+        return Jobs(of_cxx, of_cuda if cuda else None, pool, cores, text, budget)
     return chosen
 
 

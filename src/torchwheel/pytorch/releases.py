@@ -405,17 +405,11 @@ def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RunningBuild:
-    """An official build that runs on a GPU or, without a verdict, on the CPU.
-
-    Attributes:
-        without: parts of it that do not run.
-        every: how it runs on each GPU, of which the verdict is the worst; empty for one GPU.
-    """
+    """An official build that runs on a GPU or, without a verdict, on the CPU; ``without`` are parts that do not."""
 
     build: PublishedBuild
     verdict: Verdict | None
     without: tuple[str, ...] = ()
-    every: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -423,8 +417,8 @@ class RunningBuild:
 
     @property
     def sentence(self) -> str:
-        how = self.every or (self.verdict.sentence if self.verdict else "it needs no GPU",)
-        return "; ".join([*how, *(f"except {part}" for part in self.without)])
+        how = self.verdict.sentence if self.verdict else "it needs no GPU"
+        return "; ".join([how, *(f"except {part}" for part in self.without)])
 
 
 def published_builds_that_run(

@@ -199,12 +199,11 @@ class TreeNeeds(Needs):
 
     def _instead_of_untried(self) -> str:
         """Suggest an older CUDA that compiles the architectures, else the first PyTorch built with one that does."""
-        glibc = self.host.glibc
-        compiling = [one.version for one in self.compiling_releases() if one.goes_with_glibc(glibc)]
+        fitting = [one for one in read_toolkits() if one.goes_with_glibc(self.host.glibc)]
+        compiling = [one.version for one in self.compiling_releases() if one in fitting]
         if older := self._newest_accepted(compiling):
             return f"use CUDA {older}: -C cuda={older}"
-        able = read_toolkits().compiling_all(self.architectures)
-        compiling = [one.version for one in able if one.goes_with_glibc(glibc)]
+        compiling = [one.version for one in fitting if {*self.architectures} <= one.architectures]
         for release in read_releases():
             if any(release.cuda_accepts(cuda) is CudaSupport.ACCEPTED for cuda in compiling):
                 first = f"{release.minor_version} was the first with a CUDA that compiles for"

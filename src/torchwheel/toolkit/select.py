@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import CodeTarget, judge_code
-from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.architecture import known_architectures
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer
@@ -20,7 +20,6 @@ from torchwheel.toolkit.pypi import PackagedToolkit, requirements_for
 
 _log = logging.getLogger(__name__)
 Refused = Sequence[tuple[Toolkit, Problem]]
-"""The toolkits that a build cannot use, each with the first reason."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
                 return _from_packages(needs, packaged, refused)
             refused.append((packaged.toolkit, problem))
         if preferred is not None:
-            return _to_be_installed(needs, *preferred, candidates, refused)
+            return _to_be_installed(needs, *preferred, candidates.folder, refused)
     return _no_release_fits(needs, refused)
 
 
@@ -124,6 +123,26 @@ def _find_objection(toolkit: Toolkit, needs: Needs) -> Problem | None:
     return problem
 
 
+def _note_pypi(needs: Needs, cuda: str, why: str, refused: Refused) -> Finding:
+    reasons = "; ".join([why, *(problem.what for _, problem in refused)])
+    other = _suggest_other_code(needs, refused)
+    return note(Problem.of("toolkit-from-pypi", cuda=cuda, why=reasons, other=other))
+
+
+def _suggest_other_code(needs: Needs, refused: Refused) -> str:
+    """Suggest architectures that a refused toolkit compiles and the same GPUs run; empty if there are none."""
+    # Problems of architectures come last, so such a toolkit has no other one.
+    for toolkit in (one for one, problem in refused if problem.id == "toolkit-lacks-architecture"):
+        release = read_toolkits().release(toolkit.version)
+        plain = sorted(one for one in (release.architectures if release else ()) if not one.suffix)
+        code = [CodeTarget(one, sass=True, ptx=False) for one in plain]
+        able = [[one for one in code if judge_code([one], gpu).how.runs] for gpu in needs.architectures]
+        if all(able) and not any(one.suffix for one in needs.architectures):
+            option = config_option("arch", ";".join(dict.fromkeys(one[-1].text for one in able)))
+            return f"let CUDA {toolkit.version} compile code that the same GPUs run: {option}"
+    return ""
+
+
 def _from_packages(needs: Needs, packaged: PackagedToolkit, refused: Refused) -> Selection:
     toolkit, layer = packaged.toolkit, needs.settings.entries["cuda-from"].layer
     why = f"it is made of the packages in {packaged.site_packages}"
@@ -132,45 +151,8 @@ def _from_packages(needs: Needs, packaged: PackagedToolkit, refused: Refused) ->
     return Selection(toolkit, layer, toolkit.origin, found, packaged.requirements, packaged.site_packages)
 
 
-def _note_pypi(needs: Needs, cuda: str, why: str, refused: Refused) -> Finding:
-    if needs.settings.cuda_from == PYPI:
-        return note(Problem.of("toolkit-from-pypi/requested", cuda=cuda, why=why))
-    problem = Problem.of(
-        "toolkit-from-pypi/refused" if refused else "toolkit-from-pypi",
-        cuda=cuda,
-        why=why,
-        refused="; ".join(problem.what for _, problem in refused),
-        alternative=_suggest_other_code(needs, refused),
-    )
-    return note(problem)
-
-
-def _suggest_other_code(needs: Needs, refused: Refused) -> str:
-    """Suggest architectures that a refused toolkit compiles and the same GPUs run; empty if there are none."""
-    for toolkit, problem in refused:
-        release = read_toolkits().release(toolkit.version)
-        # It is the first problem, and those of architectures come last.
-        if release is None or problem.id != "toolkit-lacks-architecture":
-            continue
-        able = [
-            max((code for code in release.architectures if _can_replace(code, wanted)), default=None)
-            for wanted in needs.architectures
-        ]
-        if None not in able:
-            option = config_option("arch", ";".join(dict.fromkeys(code.dotted for code in able if code)))
-            return f"let CUDA {toolkit.version} compile code that the same GPUs run: {option}"
-    return ""
-
-
-def _can_replace(code: Architecture, wanted: Architecture) -> bool:
-    runs = judge_code([CodeTarget(code, sass=True, ptx=False)], wanted).how.runs
-    return code == wanted or (runs and not code.suffix and not wanted.suffix)
-
-
-def _to_be_installed(
-    needs: Needs, release: str, reason: str, candidates: Candidates, refused: Refused
-) -> Selection:
-    folder, platform = candidates.folder, needs.host.platform_tag
+def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path, refused: Refused) -> Selection:
+    platform = needs.host.platform_tag
     toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
     requirements = requirements_for(release, needs.settings.cuda)
     why = f"it is {reason}; NVIDIA's packages are installed for the build, in {folder}"
@@ -230,6 +212,9 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Refused) ->
     if other := _suggest_other_code(needs, refused):
         instead += f"{other}, or "
     wanted = f" for {needs.architecture_list}" if needs.architectures else ""
+    package = (
+        f"; the package cuda-toolkit-{release.replace('.', '-')}" if needs.host.system == "Linux" else ""
+    )
     return Problem.of(
         "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",
         refused="; ".join(problem.what for _, problem in refused),
@@ -237,10 +222,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Refused) ->
         purpose=wanted,
         pypi=pypi,
         release=release,
-        package=""
-        if needs.host.system == "Windows"
-        else f"; the package cuda-toolkit-{release.replace('.', '-')}",
-        reason=reason,
+        reason=reason + package,
         alternative=f"{instead}{needs.without_toolkit}",
     )
 

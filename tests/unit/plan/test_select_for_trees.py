@@ -95,16 +95,8 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
     [
         ({"target": "h100"}, "2.36", "use CUDA 12.6: -C cuda=12.6"),
         # glibc 2.41 refuses the headers of 12.9 and before.
-        (
-            {"target": "h100"},
-            "2.41",
-            "take a newer PyTorch: 2.9 was the first with a CUDA that compiles for 9.0",
-        ),
-        (
-            {"target": "rtx5070"},
-            None,
-            "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
-        ),
+        ({"target": "h100"}, "2.41", "2.9 was the first with a CUDA that compiles for 9.0"),
+        ({"target": "rtx5070"}, None, "2.7 was the first with a CUDA that compiles for 12.0"),
     ],
 )
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
@@ -217,25 +209,19 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
     assert problem.id == "no-cuda-toolkit"
     assert all(f"/usr/local/cuda-{version}" in problem.render() for version in ("12.4", "12.8", "11.8"))
     assert "cuda-toolkit-13-0" in problem.remedy
-    assert "-C cuda-path" not in problem.remedy
-    assert "-C arch" not in problem.remedy
+    assert "-C " not in problem.remedy.replace("-C target=cpu", "")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "source", "id", "without"),
-    [
-        ("12.1", "system", "no-cuda-toolkit", "-C cuda-path"),
-        ("10.3", "auto", "toolkit-from-pypi", "-C cuda-from"),
-    ],
+    ("wanted", "source", "id"), [("12.1", "system", "no-cuda-toolkit"), ("10.3", "auto", "toolkit-from-pypi")]
 )
 def test_code_that_the_installed_toolkit_compiles_is_a_remedy(
-    plan: Planner, here: Host, wanted: str, source: str, id: str, without: str
+    plan: Planner, here: Host, wanted: str, source: str, id: str
 ) -> None:
     asked = {"arch": f"9.0;{wanted}", "package-version": "2.14.1", "cuda-from": source}
     text = finding(plan(asked, host=here, toolkits=[toolkit("12.8")]), id)
-    assert f"cannot compile for sm_{wanted.replace('.', '')}" in text
-    assert f"-C 'arch=9.0;{wanted[:-1]}0'" in text
-    assert without not in text
+    assert f"({wanted})" in text and f"-C 'arch=9.0;{wanted[:-1]}0'" in text
+    assert "-C cuda-" not in text
 
 
 def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:

@@ -20,7 +20,7 @@ from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 
 FILE = Path(releases.__file__).with_name("published.toml")
-PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64", "macosx_14_0_arm64")
+PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64", "macosx_arm64")
 EVERY_BUILD = [
     build
     for release in read_releases()
@@ -128,11 +128,7 @@ def test_how_to_install_a_build() -> None:
 
 
 def test_pypi_has_one_build_of_every_release_for_every_platform() -> None:
-    on_pypi = [
-        (build.torch, build.platform.replace("_arm64", "_14_0_arm64"))
-        for build in EVERY_BUILD
-        if build.on_pypi
-    ]
+    on_pypi = [(build.torch, build.platform) for build in EVERY_BUILD if build.on_pypi]
     assert sorted(on_pypi) == sorted(
         (version, platform) for version in read_releases().versions for platform in PLATFORMS
     )
