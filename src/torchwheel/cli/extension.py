@@ -149,7 +149,7 @@ def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     record = record_of(plan)
     yield "label", record.local_version or "none"
     yield "requires", ", ".join(record.requires)
-    yield "jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"
+    yield "jobs", f"{plan.jobs.running} ({plan.jobs.reason})"
     yield "compiler cache", " ".join(plan.inputs.launcher) or "none"
     yield "builds in", str(plan.folder)
     yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.layout.links.items())

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -140,6 +140,11 @@ class Jobs:
     reason: str
     budget: int | None = None
 
+    @property
+    def running(self) -> int:
+        """How many compilers usually run: all that are started, or those that the memory lets in."""
+        return min(self.max_jobs, max(self.cxx, self.cuda or 0)) if self.budget else self.max_jobs
+
 
 @cache
 def job_figures() -> Mapping[str, int]:
@@ -149,17 +154,18 @@ def job_figures() -> Mapping[str, int]:
 
 def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
     """Usual memory in bytes of a command, by a regular expression to search in it; the first match wins."""
-    data, figures = shipped_toml(_DATA), job_figures()
-
-    def usual_memory(kind: str) -> int:
-        return int(data[kind]["usual"] * _GIB) if "usual" in data[kind] else figures[kind]
-
+    data = shipped_toml(_DATA)
     several = {"attention": "attention-several"} if architectures > 1 else {}
     kinds = ("archive", "link", "attention", "cutlass", "cuda")
     return (
-        *((data[kind]["files"], usual_memory(several.get(kind, kind))) for kind in kinds),
-        ("", usual_memory("cxx")),
+        *((data[kind]["files"], _usual_memory(several.get(kind, kind))) for kind in kinds),
+        ("", _usual_memory("cxx")),
     )
+
+
+def _usual_memory(kind: str) -> int:
+    row = shipped_toml(_DATA)[kind]
+    return int(row.get("usual", row["gib"]) * _GIB)
 
 
 def jobs_for(
@@ -218,7 +224,9 @@ def jobs_for(
         budget = memory_budget(memory_bytes, int(shipped_toml(_DATA)["reserve"]["watched"] * _GIB))
         part = format_gib(budget)
         text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
-        return replace(chosen, max_jobs=cores, reason=text, budget=budget)
+        # Each is let in with what most files take.
+        of_cxx, of_cuda = (bound(budget // _usual_memory(kind)) for kind in ("cxx", "cuda"))
+        return Jobs(of_cxx, of_cuda if cuda else None, pool, cores, text, budget)
     return chosen
 
 

@@ -198,7 +198,7 @@ def _summary_lines(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) ->
         ("device code", str(plan.architectures) if plan.architectures else "none"),
         ("CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"),
         ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
-        ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
+        ("jobs", f"{plan.jobs.running} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
         *([("cache", plan.compiler_cache)] if plan.compiler_cache else []),
         ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
     ]
@@ -223,7 +223,8 @@ def _kinds_of_jobs(plan: Plan) -> str:
     if jobs.cuda is None:
         return ""
     attention = "" if jobs.flash_attention is None else f", {jobs.flash_attention} flash attention"
-    return f"; at most {jobs.cxx} C++, {jobs.cuda} CUDA{attention} at a time"
+    most = "usually" if jobs.budget else "at most"
+    return f"; {most} {jobs.cxx} C++, {jobs.cuda} CUDA{attention} at a time"
 
 
 def _row(one: Setting | Decided, *, explain: bool) -> str:

@@ -84,14 +84,14 @@ def _from_sizes(plan: Plan, cxx_bytes: int, cuda_bytes: int) -> tuple[float, flo
     sources = f"{file_size(cxx_bytes)} of C and C++"
     if count:
         sources += f" and {file_size(cuda_bytes)} of CUDA for {count_noun(count, 'architecture')}"
-    basis = f"{count_noun(jobs.max_jobs, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
+    basis = f"{count_noun(jobs.running, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
     basis += "measured without CUDA in the profile minimal"
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
 
 def _from_record(plan: Plan, own: BuildRecord) -> tuple[float, float, str] | None:
     """Estimate the time from the last build in this folder; None if it tells nothing."""
-    jobs, again = plan.jobs.max_jobs, shipped_toml(_TIMES)["again"]["seconds"]
+    jobs, again = plan.jobs.running, shipped_toml(_TIMES)["again"]["seconds"]
     took, whole = sum(step.seconds for step in own.steps), own.updated - own.started
     made = f"{count_noun(len(own.steps), 'step')} of this build took {format_duration(took, coarse=True)} together"
     steps = own.total - own.finished

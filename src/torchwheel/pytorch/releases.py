@@ -22,7 +22,7 @@ from torchwheel.versions import at_least, major_minor, parse_numbers
 
 _FOLDER = Path(__file__).parent
 _PUBLISHED = _FOLDER / "published.toml"
-PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
+_MACOS = re.compile(r"(?<=^macosx_)(\d+)_(\d+)_")
 # auditwheel adds a part of the hash to the name of each library that it bundles.
 _HASH = re.compile(r"-[0-9a-f]{8}$")
 
@@ -325,7 +325,7 @@ def published_builds(
 
     PyPI's build comes first, then the others by CUDA version, newest first, then ``cpu``.
     """
-    builds = _read_published().get((release.version, platform_tag), ())
+    builds = _read_published().get((release.version, _MACOS.sub("", platform_tag)), ())
     return tuple(build for build in builds if python_tag is None or python_tag in build.python)
 
 
@@ -335,16 +335,18 @@ def index_is_known(release: PytorchRelease) -> bool:
 
 
 @cache
-def _published_glibc() -> Mapping[tuple[str, str], str]:
-    return _by_release(shipped_toml(_PUBLISHED)["glibc"]["wheels"], "minimum")
+def _oldest_systems() -> Mapping[tuple[str, str], str]:
+    return _by_release(shipped_toml(_PUBLISHED)["oldest"]["wheels"], "minimum")
 
 
 def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
-    """Whether pip accepts the official wheels on a machine: their tag requires a glibc. None if that is not known."""
-    needed = _published_glibc().get((release.version, host.platform_tag))
+    """Whether pip accepts the official wheels on a machine: their tag names a glibc or macOS. None if not known."""
+    macos, platform = _MACOS.search(host.platform_tag), _MACOS.sub("", host.platform_tag)
+    needed = _oldest_systems().get((release.version, platform))
     if needed is None or host.musl:
         return needed is None
-    return None if host.glibc is None else at_least(host.glibc, needed)
+    has = ".".join(macos.groups()) if macos else host.glibc
+    return None if has is None else at_least(has, needed)
 
 
 @cache

@@ -61,6 +61,7 @@ class Message:
 
 
 def number_fixes(fixes: Sequence[str]) -> str:
+    fixes = [fix for fix in fixes if fix]
     if len(fixes) <= 1:
         return "".join(fixes)
     return "\n".join(f"{number}. {text}" for number, text in enumerate(fixes, 1))

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture, is_tegra, known_architectures
 from torchwheel.system.toml import read_toml
-from torchwheel.versions import format_span, major_minor, parse_numbers
+from torchwheel.versions import at_least, format_span, major_minor, parse_numbers
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -42,6 +42,11 @@ class ToolkitRelease:
 
     def required_driver(self, system: str) -> str | None:
         return self.driver_windows if system == "Windows" else self.driver_linux
+
+    def goes_with_glibc(self, glibc: str | None) -> bool:
+        """Whether nvcc starts and its headers compile with a glibc; true if that is unknown."""
+        conflicts = self.glibc_conflict and glibc and at_least(glibc, self.glibc_conflict)
+        return not conflicts and (glibc is None or at_least(glibc, self.glibc_min))
 
     def minor_version_driver(self, system: str) -> str | None:
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux

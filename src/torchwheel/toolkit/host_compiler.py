@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torchwheel.system.files import read_beginning
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.toolkit.cuda_toolkit import Toolkit
-from torchwheel.versions import at_least, parse_numbers
+from torchwheel.versions import at_least, format_span, parse_numbers
 
 _MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")
 _FAMILIES = {"gcc": ("GCC", "g++", "g++"), "clang": ("Clang", "clang", "clang++")}
@@ -59,9 +59,9 @@ class NvccLimit:
         compared = parse_numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
-    def suggest_fix(self, installed: Iterable[Compiler], *, newer: bool) -> str:
-        """Return the advice for a refused compiler, of those installed and, if one fits, a newer CUDA."""
-        otherwise = ", or use a newer CUDA" if newer else ""
+    def suggest_fix(self, installed: Iterable[Compiler], newer: Sequence[str]) -> str:
+        """Return the advice for a refused compiler, of those installed and of the newer CUDA releases that fit."""
+        otherwise = f", or use CUDA {format_span(newer)}" if newer else ""
         if able := [c for c in installed if c.kind == self.kind and self.accepts(c.version)]:
             best = max(able, key=lambda compiler: parse_numbers(compiler.version))
             return f"-C env.CUDAHOSTCXX={best.path}, which is {best.title}"

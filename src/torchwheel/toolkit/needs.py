@@ -82,7 +82,8 @@ class Needs(ABC):
     def compiling_releases(self) -> tuple[ToolkitRelease, ...]:
         """The releases for the machine that compile all the architectures, oldest first; may be empty."""
         able = read_toolkits().compiling_all(self.architectures)
-        return tuple(release for release in able if self.host.platform_tag in release.platforms)
+        here = () if self.host.musl else able
+        return tuple(release for release in here if self.host.platform_tag in release.platforms)
 
     def usable_releases(self) -> tuple[str, ...]:
         return tuple(one.version for one in self.compiling_releases() if self.accepts(one.version))
@@ -198,10 +199,11 @@ class TreeNeeds(Needs):
 
     def _instead_of_untried(self) -> str:
         """Suggest an older CUDA that compiles the architectures, else the first PyTorch built with one that does."""
-        compiling = [release.version for release in self.compiling_releases()]
+        fitting = [one for one in read_toolkits() if one.goes_with_glibc(self.host.glibc)]
+        compiling = [one.version for one in self.compiling_releases() if one in fitting]
         if older := self._newest_accepted(compiling):
             return f"use CUDA {older}: -C cuda={older}"
-        compiling = [release.version for release in read_toolkits().compiling_all(self.architectures)]
+        compiling = [one.version for one in fitting if {*self.architectures} <= one.architectures]
         for release in read_releases():
             if any(release.cuda_accepts(cuda) is CudaSupport.ACCEPTED for cuda in compiling):
                 first = f"{release.minor_version} was the first with a CUDA that compiles for"

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchwheel.hardware.arch import CodeTarget, judge_code
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, assumed_toolkit
@@ -17,6 +19,7 @@ from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_object
 from torchwheel.toolkit.pypi import PackagedToolkit, requirements_for
 
 _log = logging.getLogger(__name__)
+Refused = Sequence[tuple[Toolkit, Problem]]
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
     # Nothing can be installed on a described machine, unless that is requested.
     offered = needs.installable_releases() if needs.host.here or settings.cuda_from == PYPI else ()
     preferred = needs.choose_release(offered)
-    refused: list[Problem] = []
+    refused: list[tuple[Toolkit, Problem]] = []
 
     def rank(packaged: PackagedToolkit) -> tuple[object, ...]:
         cuda = packaged.toolkit.version
@@ -102,14 +105,14 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
             if not (problem := _find_objection(toolkit, needs)):
                 found = tuple(find_remarks(toolkit, needs, toolkit.origin))
                 return Selection(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}", found)
-            refused.append(problem)
+            refused.append((toolkit, problem))
     if settings.cuda_from != SYSTEM:
         for packaged in sorted(candidates.packaged, key=rank):
             if not (problem := _find_objection(packaged.toolkit, needs)):
-                return _from_packages(needs, packaged)
-            refused.append(problem)
+                return _from_packages(needs, packaged, refused)
+            refused.append((packaged.toolkit, problem))
         if preferred is not None:
-            return _to_be_installed(needs, *preferred, candidates)
+            return _to_be_installed(needs, *preferred, candidates.folder, refused)
     return _no_release_fits(needs, refused)
 
 
@@ -120,27 +123,47 @@ def _find_objection(toolkit: Toolkit, needs: Needs) -> Problem | None:
     return problem
 
 
-def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
+def _note_pypi(needs: Needs, cuda: str, why: str, refused: Refused) -> Finding:
+    reasons = "; ".join([why, *(problem.what for _, problem in refused)])
+    other = _suggest_other_code(needs, refused)
+    return note(Problem.of("toolkit-from-pypi", cuda=cuda, why=reasons, other=other))
+
+
+def _suggest_other_code(needs: Needs, refused: Refused) -> str:
+    """Suggest architectures that a refused toolkit compiles and the same GPUs run; empty if there are none."""
+    # Problems of architectures come last, so such a toolkit has no other one.
+    for toolkit in (one for one, problem in refused if problem.id == "toolkit-lacks-architecture"):
+        release = read_toolkits().release(toolkit.version)
+        plain = sorted(one for one in (release.architectures if release else ()) if not one.suffix)
+        code = [CodeTarget(one, sass=True, ptx=False) for one in plain]
+        able = [[one for one in code if judge_code([one], gpu).how.runs] for gpu in needs.architectures]
+        if all(able) and not any(one.suffix for one in needs.architectures):
+            option = config_option("arch", ";".join(dict.fromkeys(one[-1].text for one in able)))
+            return f"let CUDA {toolkit.version} compile code that the same GPUs run: {option}"
+    return ""
+
+
+def _from_packages(needs: Needs, packaged: PackagedToolkit, refused: Refused) -> Selection:
     toolkit, layer = packaged.toolkit, needs.settings.entries["cuda-from"].layer
     why = f"it is made of the packages in {packaged.site_packages}"
-    noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
+    noted = _note_pypi(needs, toolkit.version, why, refused)
     found = (noted, *find_remarks(toolkit, needs, toolkit.origin))
     return Selection(toolkit, layer, toolkit.origin, found, packaged.requirements, packaged.site_packages)
 
 
-def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candidates) -> Selection:
-    folder, platform = candidates.folder, needs.host.platform_tag
+def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path, refused: Refused) -> Selection:
+    platform = needs.host.platform_tag
     toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
     requirements = requirements_for(release, needs.settings.cuda)
     why = f"it is {reason}; NVIDIA's packages are installed for the build, in {folder}"
-    noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
+    noted = _note_pypi(needs, toolkit.version, why, refused)
     setting, finding = needs.settings.entries["cuda-from"], needs.check_release(release, toolkit.root, "PyPI")
     toolkit, origin = replace(toolkit, origin="PyPI"), f"{setting.origin}: {reason}"
     found = (noted, finding) if finding else (noted,)
     return Selection(toolkit, setting.layer, origin, found, requirements, there=False)
 
 
-def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
+def _no_release_fits(needs: Needs, refused: Refused) -> Selection:
     cuda, cuda_from = needs.settings.get("cuda"), needs.settings.entries["cuda-from"]
     layer = cuda.layer if cuda else Layer.DEFAULT
     if cuda_from.value == PYPI:
@@ -161,13 +184,13 @@ def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
     return Selection(toolkit, layer, origin, (note(assumed), *find_remarks(toolkit, needs, "")))
 
 
-def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:
+def _no_toolkit_on_pypi(needs: Needs, refused: Refused) -> Problem:
     offered, serving = needs.on_pypi(), needs.usable_releases()
     by_installer = serving and not set(serving).intersection(offered)
     would_do = f"{cuda_span(serving)} can be used for {needs.architecture_list} and {needs.subject}"
     return Problem.of(
         "no-toolkit-on-pypi/installer" if by_installer else "no-toolkit-on-pypi",
-        refused="".join(f"; {problem.what}" for problem in refused),
+        refused="".join(f"; {problem.what}" for _, problem in refused),
         offered=cuda_span(offered),
         platform=needs.host.platform_tag,
         needed=would_do if serving else _no_release(needs).what,
@@ -175,7 +198,7 @@ def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:
     )
 
 
-def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Problem]) -> Problem:
+def _not_installed(needs: Needs, release: str, reason: str, refused: Refused) -> Problem:
     offered = [one for one in needs.usable_releases() if one in needs.on_pypi()]
     pypi, instead = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only", ""
     if needs.settings.cuda_from == SYSTEM and needs.installable_releases():
@@ -186,21 +209,28 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
         instead = "-C cuda-from=pypi, to use PyPI's packages, or "
     elif needs.settings.cuda_from == SYSTEM:
         pypi = ""
+    if other := _suggest_other_code(needs, refused):
+        instead += f"{other}, or "
     wanted = f" for {needs.architecture_list}" if needs.architectures else ""
+    package = (
+        f"; the package cuda-toolkit-{release.replace('.', '-')}" if needs.host.system == "Linux" else ""
+    )
     return Problem.of(
         "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",
-        refused="; ".join(problem.what for problem in refused),
+        refused="; ".join(problem.what for _, problem in refused),
         span=cuda_span(needs.usable_releases()),
         purpose=wanted,
         pypi=pypi,
         release=release,
-        reason=reason,
+        reason=reason + package,
         alternative=f"{instead}{needs.without_toolkit}",
     )
 
 
 def _no_release(needs: Needs) -> Problem:
     platform, listed = needs.host.platform_tag, needs.architecture_list
+    if needs.host.musl:
+        return Problem.of("no-cuda-for-platform/musl", musl=needs.host.musl)
     if not any(platform in release.platforms for release in read_toolkits()):
         return Problem.of("no-cuda-for-platform", platform=platform)
     if not read_toolkits().compiling_all(needs.architectures):

@@ -137,7 +137,9 @@ def test_where_compilers_wait_for_their_memory_there_are_as_many_as_cores() -> N
 
     budget = DESKTOP - DESKTOP // 10
     reason = "24 cores; each compiler waits until its part of 28.6 GiB of memory is free"
-    assert waiting(DESKTOP, 24) == Jobs(14, 9, 2, 24, reason, budget)
+    assert waiting(DESKTOP, 24) == Jobs(24, 24, 2, 24, reason, budget)
+    small = waiting(8 * GIB, 32)
+    assert (small.cxx, small.cuda, small.flash_attention, small.max_jobs, small.running) == (7, 6, 1, 32, 7)
     # Where all fit, where the user says how many, and where nothing is known, nobody waits.
     assert waiting(119 * GIB, 20) == with_cuda(119 * GIB, 20)
     assert waiting(DESKTOP, 24, 18).budget is None

@@ -94,7 +94,7 @@ def test_a_build_dir_of_the_user_s_own_still_keeps_builds_apart(plan: Planner, t
 def test_jobs_follow_memory_and_cores(plan: Planner) -> None:
     small = replace(LINUX, memory_bytes=8 * GIB, cores=32)
     assert plan(CPU, host=small).jobs == Jobs(
-        cxx=3,
+        cxx=7,
         cuda=None,
         flash_attention=None,
         max_jobs=32,

@@ -139,7 +139,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "device code  9.0",
         "CUDA         13.0 in /opt/cuda-13.0 (nvcc on PATH)",
         "platform     linux_x86_64, Python 3.11.7",
-        "jobs         16 (16 cores; each compiler waits until its part of 57.6 GiB of memory is free); at most 16 C++, "
+        "jobs         16 (16 cores; each compiler waits until its part of 57.6 GiB of memory is free); usually 16 C++, "
         "16 CUDA, 5 flash attention at a time",
         "needs        scikit-build-core>=1.0",
         f"builds in    {root} (a copy of the tree)",

@@ -56,12 +56,9 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
         ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", []),
         ({"target": "t4", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", None, ["toolkit-too-old"]),
         ({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, "2.2.0", "11.0", ["toolkit-too-new"]),
-        (
-            {"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"},
-            "2.14.1",
-            "12.0",
-            ["toolkit-outside-range", LACKS],
-        ),
+        ({"target": "rtx5070", "cuda-path": "/opt/cuda-12.4"}, "2.14.1", "12.0", [LACKS]),
+        # What a GPU needs follows the architectures that are asked for.
+        ({"target": "gb10", "arch": "12.0", "cuda-path": "/opt/cuda-12.8"}, "2.8.0", "12.0", []),
         ({"target": "t4", "cuda": "<12"}, "2.14.1", "12.0", ["no-release-fits"]),
         ({"arch": "12.0"}, "2.2.0", "11.0", ["tree-lacks-architecture", "no-release-fits"]),
         ({"arch": "5.0;11.0"}, "2.14.1", "12.0", ["no-release-compiles"]),
@@ -81,9 +78,10 @@ def test_toolkits_that_are_refused(
     assert (made.toolkit is not None) is ("cuda-path" in config)
 
 
-def test_no_release_for_the_platform(plan: Planner) -> None:
-    mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
-    assert [one.id for one in plan({"target": "t4"}, host=mac).errors] == ["no-cuda-for-platform"]
+@pytest.mark.parametrize("platform", ["macosx_14_0_arm64", "musllinux_1_2_x86_64"])
+def test_no_release_for_the_platform(plan: Planner, platform: str) -> None:
+    host = replace(described_host(platform, python_version="3.12.1"), here=True)
+    assert ids(plan({"target": "t4", "package-version": "2.14.1"}, host=host)) == ["no-cuda-for-platform"]
 
 
 def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
@@ -93,16 +91,19 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "alternative"),
+    ("config", "glibc", "alternative"),
     [
-        ({"target": "h100"}, "use CUDA 12.6: -C cuda=12.6"),
-        ({"target": "rtx5070"}, "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0"),
+        ({"target": "h100"}, "2.36", "use CUDA 12.6: -C cuda=12.6"),
+        # glibc 2.41 refuses the headers of 12.9 and before.
+        ({"target": "h100"}, "2.41", "2.9 was the first with a CUDA that compiles for 9.0"),
+        ({"target": "rtx5070"}, None, "2.7 was the first with a CUDA that compiles for 12.0"),
     ],
 )
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
-    legacy_plan: Planner, config: dict[str, str], alternative: str
+    legacy_plan: Planner, config: dict[str, str], glibc: str | None, alternative: str
 ) -> None:
-    untried = legacy_plan({**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
+    asked = {**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"}
+    untried = legacy_plan(asked, host=replace(LINUX, glibc=glibc))
     assert rendered(untried.findings) == [
         said("warning: toolkit-untried", "-C cuda-path", "/opt/cuda-12.9", "12.6", alternative)
     ]
@@ -207,6 +208,20 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
     )
     assert problem.id == "no-cuda-toolkit"
     assert all(f"/usr/local/cuda-{version}" in problem.render() for version in ("12.4", "12.8", "11.8"))
+    assert "cuda-toolkit-13-0" in problem.remedy
+    assert "-C " not in problem.remedy.replace("-C target=cpu", "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "source", "id"), [("12.1", "system", "no-cuda-toolkit"), ("10.3", "auto", "toolkit-from-pypi")]
+)
+def test_code_that_the_installed_toolkit_compiles_is_a_remedy(
+    plan: Planner, here: Host, wanted: str, source: str, id: str
+) -> None:
+    asked = {"arch": f"9.0;{wanted}", "package-version": "2.14.1", "cuda-from": source}
+    text = finding(plan(asked, host=here, toolkits=[toolkit("12.8")]), id)
+    assert f"({wanted})" in text and f"-C 'arch=9.0;{wanted[:-1]}0'" in text
+    assert "-C cuda-" not in text
 
 
 def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
@@ -230,7 +245,7 @@ X86, ARM = "linux_x86_64", "linux_aarch64"
         ("2.8.0", X86, {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
         # Out of the range, or without the architecture, it is the newest that the release takes.
         ("2.14.1", X86, {"target": "v100"}, "12.9", "newest that PyTorch 2.14 is known to take"),
-        ("2.8.0", ARM, {"target": "gb10"}, "12.9", "in the range >=12.9 (overlays/gb10.toml)"),
+        ("2.8.0", ARM, {"target": "gb10"}, "12.9", "newest that PyTorch 2.8 is known to take"),
         ("2.14.1", X86, {"target": "t4", "cuda": ">=13.1"}, "13.2", "in the range >=13.1 (-C cuda)"),
         # Where it takes none of them, the nearest.
         ("2.6.0", ARM, {"target": "gb10"}, "12.9", "nearest to what PyTorch 2.6 is known to take"),

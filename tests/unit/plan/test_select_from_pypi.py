@@ -56,7 +56,7 @@ def test_installed_packages_are_taken_with_their_place(plan: Planner, here: Host
     assert made.toolkit == packaged("13.0").toolkit
     assert (made.toolkit_requires, made.toolkit_packages) == (INSTALLED, Path("/env/13.0"))
     assert options(made)["CUDAToolkit_ROOT"] == "/cache/toolkits/cuda-13.0-1a2b3c4d5e6f"
-    assert "    why: it is made of the packages in /env/13.0\n" in finding(made, "toolkit-from-pypi")
+    assert finding(made, "toolkit-from-pypi").endswith("why: it is made of the packages in /env/13.0")
     assert ids(made) == ["toolkit-from-pypi"]
 
 
@@ -121,5 +121,5 @@ def test_for_another_machine_packages_come_only_when_asked_for(plan: Planner) ->
 
 def test_packages_that_cannot_serve_are_named(plan: Planner, here: Host) -> None:
     made = with_packages(plan, {**PYPI, "cuda": "12.9"}, "13.0", host=here)
-    refused = "the CUDA toolkit in /cache/toolkits/cuda-13.0-1a2b3c4d5e6f is 13.0, but ==12.9.* is requested (-C cuda)"
+    refused = "the CUDA toolkit in /cache/toolkits/cuda-13.0-1a2b3c4d5e6f is 13.0, outside ==12.9.* (-C cuda)"
     assert refused in finding(made, "no-toolkit-on-pypi")

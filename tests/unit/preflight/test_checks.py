@@ -84,6 +84,7 @@ def test_what_building_would_gain(
     assert gains is None or gains in said
 
 
+OLD_MAC: dict[str, Any] = {"config": {"target": "cpu"}, "source": tree("2.2.2"), "python": "3.11"}
 SPARK = {
     "platform": "linux_aarch64",
     "source": tree("2.14.1"),
@@ -124,6 +125,9 @@ def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_
         ({"python": "3.13t", "source": tree("2.12.0")}, Violation),
         ({"source": tree("2.15.0")}, Violation),
         ({"platform": "win_amd64", "compiler": CL, "source": tree("2.15.0")}, Unknown),
+        ({"platform": "macosx_13_0_x86_64", **OLD_MAC}, Violation),
+        ({"platform": "macosx_13_0_arm64", **OLD_MAC}, Violation),
+        ({"platform": "macosx_13_0_arm64", **OLD_MAC, "source": tree("2.12.0")}, Passed),
     ],
 )
 def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type) -> None:
@@ -210,6 +214,7 @@ def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst
     answer = CHECKS["need-not-build"](made)
     assert isinstance(answer, Violation)
     assert answer.values["build"] == "cu126 build"
+    assert all(f"{code} runs on" in answer.values["how"] for code in ("sm_75", "sm_80"))
 
 
 @pytest.mark.parametrize(
@@ -275,9 +280,9 @@ def test_a_jetson_has_drivers_of_its_own(gpu: NamedGpu, driver: str, cuda: str, 
     [
         ("12.8", "2.40", None, None),
         ("12.9", "2.41", "", None),
-        ("12.9", "2.42", "2.41", "use CUDA 13.2 or later, or "),
+        ("12.9", "2.42", "2.41", "use CUDA 13.2 or later"),
         ("13.0", "2.41", None, None),
-        ("13.1", "2.42", None, "use CUDA 13.2 or later, or "),
+        ("13.1", "2.42", None, "use CUDA 13.2 or later"),
         ("13.2", "2.43", None, None),
     ],
 )
@@ -287,7 +292,7 @@ def test_glibc_against_the_headers_of_cuda(
     """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
     found = toolkit(cuda, glibc_conflict=own)
     answer = CHECKS["glibc-too-new-for-cuda"](context(glibc=glibc, toolkits=(found,)))
-    assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
+    assert (answer.nearest.partition(", newer than")[0] if isinstance(answer, Violation) else None) == remedy
 
 
 @pytest.mark.parametrize(
@@ -319,6 +324,11 @@ def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None
     answer = CHECKS["glibc-too-new-for-cuda"](made)
     assert isinstance(answer, Violation)
     assert answer.nearest == ""
+    # The folder of packages that are yet to be installed is not known.
+    untried = context({"cuda-from": "pypi"}, glibc="2.42")
+    answer = CHECKS["glibc-too-new-for-cuda"](untried)
+    assert isinstance(answer, Violation)
+    assert (answer.values["headers"], ", newer than any" in answer.nearest) == ("", True)
 
 
 def test_the_kept_environment_gets_no_cmake_that_the_release_refuses() -> None:

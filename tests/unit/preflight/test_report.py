@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,13 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import OFFICIAL_INDEX, read_rules
-from torchwheel.preflight.report import check_plan, run_preflight
+from torchwheel.preflight.registry import OFFICIAL_INDEX, Violation, read_rules
+from torchwheel.preflight.report import CHECKS, check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error
 from torchwheel.survey import BuildRequest, survey
+
+MAC = {"platform": "macosx_13_0_x86_64", "config": {"target": "cpu"}, "glibc": None}
 
 
 def test_what_the_plan_finds_is_shown_once_with_the_rules_source() -> None:
@@ -114,18 +117,23 @@ def test_an_older_cuda_is_named_only_where_it_fits(target: str, driver: str, rem
 
 
 @pytest.mark.parametrize(
-    ("release", "cuda", "remedy"),
+    ("release", "cuda", "glibc", "program", "newer"),
     [
-        ("2.14.1", "12.8", "install g++-14 and say -C env.CUDAHOSTCXX=g++-14, or use a newer CUDA"),
+        ("2.14.1", "12.8", "2.36", "g++-14", ", or use CUDA 13.0 to 13.2"),
+        # glibc 2.42 refuses the headers of 13.0, and 2.9 is not known to take a later one.
+        ("2.9.1", "12.4", "2.42", "g++-13", ""),
         # The newest that 2.4 takes is 12.4, which refuses GCC 15 as well.
-        ("2.4.1", "12.1", "install g++-12 and say -C env.CUDAHOSTCXX=g++-12"),
+        ("2.4.1", "12.1", "2.36", "g++-12", ""),
     ],
 )
-def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(release: str, cuda: str, remedy: str) -> None:
+def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(
+    release: str, cuda: str, glibc: str, program: str, newer: str
+) -> None:
     gcc = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
-    made = context({"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc)
-    found = {one.id: one.problem.remedy for one in check_plan(made.plan, made.host, made.tree).findings}
-    assert found["host-compiler-refused-by-cuda"] == remedy
+    found = {"source": tree(release), "toolkits": (toolkit(cuda),), "compiler": gcc, "glibc": glibc}
+    answer = CHECKS["host-compiler-refused-by-cuda"](context({"target": "t4"}, **found))
+    assert isinstance(answer, Violation)
+    assert answer.nearest == f"install {program} and say -C env.CUDAHOSTCXX={program}{newer}"
 
 
 def test_skipped_errors_do_not_count() -> None:
@@ -173,26 +181,23 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "cuda", "evidence"),
+    ("version", "cuda", "changes", "values"),
     [
-        ("2.9.1", "12.8", "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
-        (
-            "2.9.1",
-            "12.5",
-            "untried, as far as is known: no official build for linux_x86_64 is PyTorch 2.9.1 with CUDA 12.5; they are "
-            "with CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA",
-        ),
-        (
-            "2.15.0",
-            "13.0",
-            "untried, as far as is known: of PyTorch 2.15.0 for linux_x86_64 builds are known with CUDA 13.2, no CUDA; "
-            "what else PyTorch's own index has is not known here",
-        ),
+        ("2.9.1", "12.8", {}, "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
+        ("2.9.1", "12.8", {"config": {"target": "a100,gtx1080ti"}}, "is published … CUDA 12.8 … 6.1"),
+        ("2.9.1", "12.8", {"platform": "musllinux_1_2_x86_64", "glibc": None}, "untried … glibc … musl"),
+        ("2.2.2", "12.8", MAC, "PyTorch 2.2.2 is published for macosx_13_0_x86_64 with no CUDA"),
+        ("2.4.0", "12.8", MAC, "untried … 2.4.0 is not published for macosx_13_0_x86_64 … 2.2.2"),
+        ("2.9.1", "12.5", {}, "untried … CUDA 12.5 … CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA"),
+        ("2.15.0", "13.0", {}, "untried … with CUDA 13.2, no CUDA … is not known here"),
     ],
 )
-def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
-    made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
-    assert describe_evidence(made.plan) == evidence
+def test_what_the_combination_rests_on(version: str, cuda: str, changes: dict[str, Any], values: str) -> None:
+    asked = {"config": {"target": "a100"}, **changes}
+    evidence = describe_evidence(context(source=tree(version), toolkits=(toolkit(cuda),), **asked).plan)
+    first, *others = values.split(" … ")
+    assert evidence.startswith("untried") is (first == "untried")
+    assert all(value in evidence for value in (first, *others))
 
 
 @pytest.mark.parametrize(

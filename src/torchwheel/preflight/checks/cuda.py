@@ -37,6 +37,7 @@ _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 # CMake's own list, which PyTorch's CMake files ignore, has no dots: 120 is 12.0.
 _CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
 _SHORT = re.compile(r"(\d+)(\d)")
+_FORGIVEN = "let nvcc take them for system headers, where it forgives this (seen with CUDA 12.4, glibc 2.41)"
 
 
 @checks_machine("toolkit-not-for-platform")
@@ -146,22 +147,28 @@ def glibc_old_enough(context: Context) -> Answer:
     conflict = release.glibc_conflict if own is None else own
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
         return Passed()
+    chosen = context.plan.toolkit
+    # The folder of packages that are yet to be installed has another name.
+    folder = next(iter(chosen.include_dirs), "") if chosen and chosen.origin != "PyPI" else ""
     values = {
         "version": release.version,
         "glibc": glibc,
         "conflict": conflict,
         "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
         "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
-        "include": toolkit.toolkit.include_dirs[0] if toolkit else "the toolkit's include folder",
+        "headers": f'{_FORGIVEN}: -C env.NVCC_PREPEND_FLAGS="-isystem {folder}"' if folder else "",
     }
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
     able = [
         found.version
         for found in context.compiling_cuda
-        if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
+        if found.goes_with_glibc(glibc)
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]
-    return Violation(values, f"use CUDA {able[0]} or later, or " if able else "")
+    nearest = f"use CUDA {able[0]} or later" if able else ""
+    if able and pytorch and pytorch.cuda_accepts(able[0]) is CudaSupport.UNTRIED:
+        nearest += f", newer than any that PyTorch {pytorch.minor_version} is known to have been built with"
+    return Violation(values, nearest)
 
 
 def _taken_for_system_headers(context: Context) -> bool:

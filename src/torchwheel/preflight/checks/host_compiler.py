@@ -148,19 +148,21 @@ def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
     if taken:
         return Passed()
     # Only releases that PyTorch accepts; for an unknown PyTorch any.
-    newer = context.pytorch is None or any(
-        not at_least(release.version, one.version)
+    newer = [
+        one.version
+        for one in (context.accepted_cuda if context.pytorch else context.compiling_cuda)
+        if not at_least(release.version, one.version)
+        and one.goes_with_glibc(context.machine.glibc)
         and (other := nvcc_limit(compiler.kind, one, None)) is not None
         and other.accepts(compiler.version)
-        for one in context.accepted_cuda
-    )
+    ]
     values = {
         "version": release.version,
         "compiler": compiler.title,
         "limit": limit.sentence,
         "authority": limit.authority,
     }
-    return Violation(values, limit.suggest_fix(context.host.other_compilers, newer=newer))
+    return Violation(values, limit.suggest_fix(context.host.other_compilers, newer))
 
 
 checks_machine("host-compiler-refused-by-cuda")(partial(_taken_by_nvcc, silenced=False))

@@ -20,7 +20,6 @@ from torchwheel.preflight.registry import (
     require_known,
 )
 from torchwheel.pytorch.releases import (
-    PLATFORMS,
     PublishedBuild,
     PytorchRelease,
     RunningBuild,
@@ -58,7 +57,7 @@ def need_not_build(context: Context) -> Answer:
         gains = [*_describe_gains(context.plan, best), *_own_or_changed(context.plan, best.build)]
         gpus = "the CPU" if cpu else _gpu_names(context)
         values = {"version": release.version, "gpus": gpus, "gains": "; ".join(gains)}
-        return Violation({**values, **_describe_build(best)}, nearest=best.build.command)
+        return Violation({**values, **_describe_build(context, best)}, nearest=best.build.command)
     # If only the driver is too old, building does not help either.
     if cpu or _find_best(context, with_driver=False):
         return None
@@ -77,7 +76,7 @@ def newer_driver(context: Context) -> Answer:
     if needed is None or _lacks_requested(context.plan, best.build):
         return None
     values = {"version": release.version, "gpus": _gpu_names(context), "driver": driver}
-    return Violation({**values, **_describe_build(best)}, nearest=needed)
+    return Violation({**values, **_describe_build(context, best)}, nearest=needed)
 
 
 @checks_machine("last-official-build")
@@ -93,7 +92,7 @@ def last_build(context: Context) -> Answer:
         "cuda": release.cuda.before_turing or str(best.build.cuda),
         "version": best.build.torch,
     }
-    return Violation({**values, **_describe_build(best)}, best.build.command)
+    return Violation({**values, **_describe_build(context, best)}, best.build.command)
 
 
 def last_official_build(context: Context) -> RunningBuild | None:
@@ -109,9 +108,11 @@ def last_official_build(context: Context) -> RunningBuild | None:
     return next(filter(None, found), None)
 
 
-def _describe_build(running: RunningBuild) -> dict[str, str]:
-    build = running.build
-    return {"build": f"{build.label} build", "how": running.sentence, "command": build.command}
+def _describe_build(context: Context, running: RunningBuild) -> dict[str, str]:
+    build, code = running.build, running.build.code
+    gpus = [one for one in _target_capabilities(context) if running.verdict and one != running.verdict.gpu]
+    how = [running.sentence, *(judge_code(code.targets, one).sentence for one in gpus if code)]
+    return {"build": f"{build.label} build", "how": "; ".join(how), "command": build.command}
 
 
 def _gpu_names(context: Context) -> str:
@@ -273,18 +274,26 @@ def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
         return ""
     cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
     builds = published_builds(pytorch, platform)
-    if any(build.cuda == (toolkit.version if toolkit else None) for build in builds):
-        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}" if tried else ""
-    if platform not in PLATFORMS:
-        return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
+    untried, release = "untried, as far as is known:", f"PyTorch {pytorch.version}"
+    if builds and plan.host.musl:
+        return f"{untried} {release} is published for glibc only, not for musl"
+    if same := next((one for one in builds if one.cuda == (toolkit.version if toolkit else None)), None):
+        code, wanted = same.code, plan.architectures.architectures if plan.architectures else ()
+        capabilities = dict.fromkeys(one.capability for one in wanted)
+        idle = [str(one) for one in capabilities if code and not judge_code(code.targets, one).how.runs]
+        left_out = f", whose code leaves out {join_items(idle)}" if idle else ""
+        return f"{release} is published for {platform} with {cuda}{left_out}" if tried else ""
+    if not builds:
+        of_platform = [one.version for one in read_releases() if published_builds(one, platform)]
+        last = f"{release} is not published for {platform}; the last release that is: {''.join(of_platform[-1:])}"
+        unknown = f"not known here: whether {release} is published for {platform}"
+        return f"{untried} {last}" if of_platform else unknown
     published = join_items(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
     )
     if not index_is_known(pytorch):
         return (
-            f"untried, as far as is known: of PyTorch {pytorch.version} for {platform} builds are known with "
+            f"{untried} of {release} for {platform} builds are known with "
             f"{published or 'nothing'}; what else PyTorch's own index has is not known here"
         )
-    others = f"they are with {published}" if builds else "there is none of that release"
-    build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
-    return f"untried, as far as is known: {build}; {others}"
+    return f"{untried} no official build for {platform} is {release} with {cuda}; they are with {published}"
