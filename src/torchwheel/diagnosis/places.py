@@ -145,8 +145,9 @@ class Place:
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
         warning = _WARNS.search(next(lines, "")) if "Traceback" in next(lines, "") else None
         # A traceback that the step ends with is not part of the warning above it.
-        is_above = warning is not None and warning["level"] is None
-        return is_above and (warning[0] == _IGNORED or self.goes_on)
+        if warning is None or warning["level"]:
+            return False
+        return warning[0] == _IGNORED or self.goes_on
 
     @cached_property
     def is_probe(self) -> bool:

@@ -59,11 +59,11 @@ def test_where_colours_are_wanted_its_headings_have_that_of_all_headings(
 
 
 def test_as_a_document(torchwheel: Run) -> None:
-    (entry,) = (entry for entry in read_catalogue() if entry.id == "no-kernel-image")
+    (entry,) = (entry for entry in read_catalogue() if entry.id == "nccl-multicast-refused")
     explained = torchwheel("explain", entry.id, "--json").document("explain")["explanations"]
     assert explained == [
         {
-            "id": "no-kernel-image",
+            "id": "nccl-multicast-refused",
             "kind": "diagnosis",
             "what": entry.title,
             "why": entry.means,
@@ -89,5 +89,5 @@ def test_the_list_of_all(torchwheel: Run) -> None:
 
 def test_an_unknown_id(torchwheel: Run) -> None:
     result = torchwheel("explain", "no-kernel-imgae")
-    assert (result.refusal, "no-kernel-image" in result.err) == ((2, "", ["unknown-id"]), True)
+    assert (result.refusal, "nccl-multicast-refused" in result.err) == ((2, "", ["unknown-id"]), True)
     assert torchwheel("explain", "zzzz").refusal == (2, "", ["unknown-id"])
