@@ -92,10 +92,8 @@ class _Log:
 
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
-        explaining = (one for one in self.messages if self._explains(one, first))
-        found = max(
-            explaining, key=lambda one: (self._in_one_step(first, one), one.entry.rank), default=first
-        )
+        those = (one for one in self.messages if self._explains(one, first))
+        found = max(those, key=lambda one: (self._in_one_step(first, one), one.entry.rank), default=first)
         if first.entry.id in found.entry.shown_at:
             return replace(found, line=first.line, excerpt=first.excerpt, message=first.message)
         return found
@@ -107,7 +105,8 @@ class _Log:
             one.effect is Effect.SAID and -STEP_LINES <= distance < 0
         ):
             # The configuration may explain a compile much later, and a loader's words the crash below them.
-            return is_known_to
+            missing = first.captures.get("distribution") if "-module-missing" in first.entry.id else None
+            return is_known_to and (missing is None or missing in one.captures.values())
         return 0 < distance <= STEP_LINES and (
             is_known_to
             or (_may_explain(one, first) and self._in_one_step(first, one))

@@ -103,9 +103,8 @@ class Facts:
         """Return the fixes that this system and build can apply and have not applied; all, if none is left."""
         every = tuple(fixes)
         fixes = tuple(text for text in every if not self._has_applied(text)) or every
-        chosen = (
-            map(self._for_system, fixes) if self.ours else map(_with_variables, map(self._for_system, fixes))
-        )
+        of_system = map(self._for_system, fixes)
+        chosen = of_system if self.ours else map(_with_variables, of_system)
         first, *rest = tuple(filter(None, chosen)) or fixes
         return first.removeprefix("or "), *rest
 

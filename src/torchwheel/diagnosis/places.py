@@ -58,7 +58,8 @@ _END_OF_OUTPUT = "[end of output]"
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
     r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: "
-    r"|>>>|\d+ \||\W*$|.*->$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
+    r"|>>>|(?:\(\S+\) )?\[?\S{1,40}@\S{1,120}(?: \S{1,120})? ?[#$%] |[$%] |(?:PS )?[A-Z]:\\[^>]{0,200}>|\d+ \|"
+    r"|\W*$|.*->$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
 
@@ -100,9 +101,8 @@ class Place:
 
     def above(self) -> tuple[str, ...]:
         """The lines above in which a traceback is looked for, the nearest first."""
-        return tuple(line.text for line in self.window.lines(self.number - TRACEBACK_LINES, self.number - 1))[
-            ::-1
-        ]
+        lines = self.window.lines(self.number - TRACEBACK_LINES, self.number - 1)
+        return tuple(line.text for line in lines)[::-1]
 
     def after(self) -> tuple[str, ...]:
         return self._texts[1][:BELOW_LINES]
@@ -164,9 +164,8 @@ class Place:
         above, below = self._texts
         ends = [number for number, line in enumerate(below) if _END_OF_OUTPUT in line]
         if ends or comes_first:
-            above = tuple(below[: ends[0]] if ends else takewhile(lambda line: not _is_stop(line), below))[
-                ::-1
-            ]
+            own = below[: ends[0]] if ends else takewhile(lambda line: not _is_stop(line), below)
+            above = tuple(own)[::-1]
         # A line of source in a traceback says nothing.
         words = (line for line, before in pairwise((*above, "")) if not before.lstrip().startswith('File "'))
         return next((line.strip() for line in words if line.strip() and not _is_stop(line)), "")

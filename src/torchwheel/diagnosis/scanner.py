@@ -156,9 +156,13 @@ class _Scan:
     def _heed_verdict(self, place: Place) -> None:
         """Drop earlier findings after a successful build, unless it was one of several packages."""
         if settled := settles(place.text, place.hit.needles):
-            # A build settles no failures in use.
+            # A build settles no failures in use, and what stopped another package may explain that it is missing.
             phases = () if settled == "all" else (Phase.IMPORT, Phase.RUNTIME)
-            rest = {key: one for key, one in self._found.events.items() if one.entry.phase in phases}
+            rest = {
+                key: one if one.entry.phase in phases else replace(one, effect=Effect.NOTE)
+                for key, one in self._found.events.items()
+                if one.entry.phase in phases or one.captures.get("building", place.text) not in place.text
+            }
             self._settled, self._found = self._found, _Found(rest)
             self._success_line = place.number
         if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:

@@ -44,9 +44,7 @@ _IMPORT = re.compile(r"^(?:from|import) (?P<name>\w{1,80})")
 _PASS_ON = frozenset({"pip", "pep517", "pyproject_hooks", "importlib", "_distutils_hack"})
 _WRAPPER = re.compile(r"return (?:await )?[\w.]{1,60}\(\*args, \*\*kw(?:arg)?s\)")
 _DAMAGED = "source code string cannot contain null bytes"
-_SENTENCES = frozenset(
-    {"runtimeerror", "valueerror", "assertionerror", "oserror", "exception", "environmenterror"}
-)
+_SENTENCES = {"runtimeerror", "valueerror", "assertionerror", "oserror", "exception", "environmenterror"}
 _WORDS_OF_SENTENCE = 3
 _LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
@@ -174,14 +172,15 @@ def distribution(module: str) -> str:
 
 
 def _frames(above: Sequence[str]) -> Iterator[_Frame]:
-    """Yield the frames of the traceback, the last one first."""
-    line, source = "", ""
+    """Yield the frames of the traceback, the last one first; build_meta executes setup.py as `<string>`."""
+    line, source, is_setup = "", "", any("exec(code, locals())" in text for text in above)
     for below, text in zip(("", *above), above, strict=False):
         if match := _ARROW.match(text):
             line, source = match.groups()
         elif match := _FRAME.match(text):
-            file = match["file"] or match["file2"]
-            yield _Frame(file, match["line"] or match["line2"] or line, source or below.strip())
+            file = "setup.py" if is_setup and match["file"] == "<string>" else match["file"] or match["file2"]
+            source = source or ("" if _FRAME.match(below) else below.strip())
+            yield _Frame(file, match["line"] or match["line2"] or line, source)
             line, source = "", ""
         elif "Traceback (most recent" in text:
             return
