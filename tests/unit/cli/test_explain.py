@@ -89,5 +89,5 @@ def test_the_list_of_all(torchwheel: Run) -> None:
 
 def test_an_unknown_id(torchwheel: Run) -> None:
     result = torchwheel("explain", "no-kernel-imgae")
-    assert (result.refusal, "nccl-multicast-refused" in result.err) == ((2, "", ["unknown-id"]), True)
+    assert (result.refusal, "no-kernel-image" in result.err) == ((2, "", ["unknown-id"]), True)
     assert torchwheel("explain", "zzzz").refusal == (2, "", ["unknown-id"])
