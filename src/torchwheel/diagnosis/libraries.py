@@ -169,8 +169,8 @@ def _name_regex(row: Row) -> str:
 def _link(row: Row, symbol: str) -> str:
     """Say how to link a library; one published with both C++ ABIs has an additional text for names of the new one."""
     first = next(iter(row.get("libraries", ())), "")
-    other_abi = f"; {row['cxx11']}" if "cxx11" in row and "std::__cxx11" in symbol else ""
-    return f"{row.get('link', f'-l{first}, {first}.lib')}{other_abi}"
+    other_abi = f"{row['cxx11']}; else it is not linked: " if "cxx11" in row and "__cxx11" in symbol else ""
+    return f"{other_abi}{row.get('link', f'-l{first}, {first}.lib')}"
 
 
 def _library_of(name: str, file: str) -> Row | None:
