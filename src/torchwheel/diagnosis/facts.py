@@ -72,7 +72,7 @@ _VARIABLES = {
 _HINT = re.compile(
     r"[Dd]id you (?:mean|forget)\b.*|'[^']{1,60}' can be used\b.*"
     r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!lags to )(?<!ailed to )(?<!able to )(?<!rying to ))(?:[Pp]lease )?"
-    r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of).+"
+    r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of| \S+/\S+@).+"
 )
 _UNFINISHED = re.compile(r"\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
 _LONGEST_HINT = 200

@@ -59,7 +59,8 @@ _END_OF_OUTPUT = "[end of output]"
 _NO_WORDS = re.compile(
     r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: "
     r"|>>>|(?:\(\S+\) )?\[?\S{1,40}@\S{1,120}(?: \S{1,120})? ?[#$%] |[$%] |(?:PS )?[A-Z]:\\[^>]{0,200}>|\d+ \|"
-    r"|\W*$|.*->$|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
+    r"|\W*$|.*->$|(?:The above|During handling of the above) exception "
+    r"|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
 

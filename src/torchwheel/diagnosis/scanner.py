@@ -42,7 +42,7 @@ from torchwheel.diagnosis.grammar import (
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.languages import normalise_line
-from torchwheel.diagnosis.places import NEARBY_LINES, Place, places_in
+from torchwheel.diagnosis.places import BELOW_LINES, NEARBY_LINES, Place, places_in
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 from torchwheel.diagnosis.tracebacks import explain_exception
 
@@ -77,6 +77,7 @@ _END_OF_COMPILATION = re.compile(
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
 _SURVIVABLE = frozenset({"command-missing", "gpu-module-not-loaded", "dubious-ownership"})
+_OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
 _CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
@@ -249,8 +250,8 @@ class _Scan:
         captures = {**otherwise, **caught}
         key = entry.id, "" if entry.rank else fill_captures(entry.title, captures)
         if entry.rank or not self._found.has_counted(key):
-            self._found.events.pop(key, None)
-            self._found.events[key] = Recognised(
+            warned = self._found.events.pop(key, None)
+            event = Recognised(
                 entry,
                 captures,
                 place.line,
@@ -260,6 +261,15 @@ class _Scan:
                 goes_on=place.goes_on,
                 message=place.message.numbers if place.message else None,
             )
+            # A warning of it, just above what it led to, says more.
+            if (
+                warned
+                and warned.effect is Effect.SURVIVED
+                and place.number - warned.line.number <= BELOW_LINES
+            ):
+                known = {**captures, **warned.captures}
+                event = replace(event, captures=known, line=warned.line, excerpt=warned.excerpt)
+            self._found.events[key] = event
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
         events = sorted(self._found.events.values(), key=lambda one: one.line.number)
@@ -303,9 +313,10 @@ def _judge_effect(place: Place, form: Form) -> Effect:
         return Effect.PROBE
     if form.consequence:
         return Effect.CONSEQUENCE
-    survivable = form.is_general or form.id in _SURVIVABLE or form.tool.startswith("Python")
+    is_alone = form.id in _SURVIVABLE or _OF_DOWNLOADER.match(place.text.lstrip()) is not None
+    survivable = form.is_general or is_alone or form.tool.startswith("Python")
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if (is_known and form.id not in _SURVIVABLE) or place.message is not None or form.id == "cmake-error":
+    if (is_known and not is_alone) or place.message is not None or form.id == "cmake-error":
         return Effect.ERROR
     return Effect.SAID if survivable else Effect.ERROR
 
