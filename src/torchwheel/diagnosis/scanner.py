@@ -76,7 +76,9 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
-_SURVIVABLE = frozenset({"command-missing", "gpu-module-not-loaded", "dubious-ownership"})
+_SURVIVABLE = frozenset(
+    {"command-missing", "gpu-module-not-loaded", "dubious-ownership", "numpy-1-and-2-mixed"}
+)
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
 

@@ -26,7 +26,7 @@ FILES = {
 }
 # A command that fails; its id; what of the fixes is added to the command, or replaced in the header.
 CASES = [
-    (("cmake", "-B", "build"), "cmake-4-policies", r"CMAKE_ARGS=(-D\S+?)`"),
+    (("cmake", "-B", "build"), "cmake-4-policies", r"`(CMAKE_\w+=[\d.]+)`"),
     (
         ("g++", "-Wall", "-Werror", "-c", "unused.cpp"),
         "warning-as-error",
@@ -64,6 +64,8 @@ def test_a_command_succeeds_once_it_is_changed_as_its_diagnosis_says(
     assert found is not None, cause.change
     if found[1] == "inline":
         (tmp_path / "b.h").write_text(f"inline {FILES['b.h']}", encoding="utf-8")
+    elif found[1].startswith("CMAKE_"):
+        command = ("env", found[1], *command)
     else:
         command = (*command, f"-std=c++{found[1]}" if found[1].isdigit() else found[1])
     shutil.rmtree(tmp_path / "build", ignore_errors=True)

@@ -54,8 +54,9 @@ MIXED = {
     "cmake-cuda-architectures-empty.target.log",
     "cuda-not-found.caffe2.log",
     "gcc-too-new-for-cuda.configure.log",
+    "no-cuda-compiler.warning.log",
 }
-"""The other step's lines stand within CMake's message, which is then found in another of its lines."""
+"""The other step's lines stand within a message, or between a warning and its end: another of its lines is found."""
 
 
 @pytest.mark.parametrize("name", STEPS)
