@@ -14,14 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.builds import make_tree, snapshot
-from field.combinations import (
-    RELEASES,
-    TOOLKITS,
-    Combination,
-    find_clangs,
-    find_interpreter,
-    find_toolkits,
-)
+from field.combinations import RELEASES, TOOLKITS, Combination, find_clangs, find_interpreter, find_toolkits
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from locales import make_locales
 from torchwheel.cli.adopt import adopt

@@ -64,7 +64,7 @@ ASKED = {
 # The system has ccache. What a tree makes of it is its own affair, so these are not among what is proved.
 LAUNCHERS = {
     # The tree is not to look for one by itself.
-    "USE_CCACHE": "OFF",
+    "USE_CCACHE": "OFF"
 }
 VERSION = "2.6.0+cpu.minimal.blasgeneric.systemlibraries"
 OFF = {"OFF", "0", "FALSE", "NO", ""}

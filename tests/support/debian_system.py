@@ -38,7 +38,7 @@ _EMULATORS = {
         "qemu-aarch64",
         r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00",
         r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff",
-    ),
+    )
 }
 """By Debian's architecture: qemu's program, and what the head of its executables and a mask of it are."""
 
@@ -173,11 +173,7 @@ class DebianSystem:
         return sorted(folder.glob("*.whl"))
 
     def enter(
-        self,
-        command: Sequence[str],
-        *,
-        folder: str = "/",
-        environment: Mapping[str, str] | None = None,
+        self, command: Sequence[str], *, folder: str = "/", environment: Mapping[str, str] | None = None
     ) -> str:
         """Run a command inside the system and return what it printed.
 

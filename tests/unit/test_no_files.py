@@ -44,10 +44,7 @@ def special(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     ids=lambda command: command[0],
 )
 def test_a_command_says_that_it_is_no_file(
-    command: list[str],
-    special: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    command: list[str], special: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "10000")
     with pytest.raises(SystemExit):

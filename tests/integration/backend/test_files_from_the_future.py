@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import (
-    GENERATIONS,
-    check,
-    clean_environment,
-    compiled,
-    make_tree,
-    torchwheel,
-    wrapper,
-)
+from backend.builds import GENERATIONS, check, clean_environment, compiled, make_tree, torchwheel, wrapper
 
 DAY = 86_400 * 10**9
 SOURCE = "c10/util/Exception.cpp"

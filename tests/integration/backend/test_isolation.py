@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import (
-    check,
-    clean_environment,
-    compiled,
-    log_of,
-    make_tree,
-    snapshot,
-    wrapper,
-)
+from backend.builds import check, clean_environment, compiled, log_of, make_tree, snapshot, wrapper
 from places import REPOSITORY
 from torchwheel.cli.adopt import adopt
 

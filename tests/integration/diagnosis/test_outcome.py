@@ -42,7 +42,8 @@ def test_what_a_build_survives_is_no_failure_before_any_kind_of_success(ending: 
 
 @pytest.mark.parametrize("ending", read_endings(), ids=lambda ending: ending.example)
 @pytest.mark.parametrize(
-    "after", ["[2/9] Building CXX object a.o", "Building wheel for torch (setup.py): started", "$ python serve.py"]
+    "after",
+    ["[2/9] Building CXX object a.o", "Building wheel for torch (setup.py): started", "$ python serve.py"],
 )
 def test_work_that_began_after_a_success_and_has_no_end_is_not_known(ending: Ending, after: str) -> None:
     assert diagnose([f"{ending.example}\n{after}\n".encode()]).outcome is Outcome.UNKNOWN

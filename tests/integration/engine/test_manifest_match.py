@@ -161,8 +161,7 @@ def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compiler", "why"),
-    [("/opt/other/bin/g++", ""), ("/usr/bin/clang++", OTHER_OPTIONS)],
+    ("compiler", "why"), [("/opt/other/bin/g++", ""), ("/usr/bin/clang++", OTHER_OPTIONS)]
 )
 @pytest.mark.parametrize("key", ["env.CXX", "define.CMAKE_CXX_COMPILER"])
 def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: Path, tmp_path: Path) -> None:
@@ -240,10 +239,7 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         plan.folders.build.mkdir()
         plan.folders.cmake_cache.touch()
         plan.folders.cmake_values.write_text("{}", encoding="utf-8")
-        assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (
-            ("torch/added.py",),
-            1,
-        )
+        assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
 def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:

@@ -224,10 +224,7 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(TorchwheelError) as caught:
         ensure_environment(
-            tmp_path / "env",
-            ("not-there>=9",),
-            log,
-            Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"}),
+            tmp_path / "env", ("not-there>=9",), log, Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"})
         )
     (problem,) = caught.value.problems
     assert (problem.id, f"pip {PIP} " in problem.what) == ("build-requirements-missing", True)

@@ -70,11 +70,7 @@ def test_settings_are_told_apart(tmp_path: Path) -> None:
         "skbuild.editable.mode": "inplace",
     }
     asked = asked_of(described(tmp_path, "CMake").project, given)
-    assert asked.own == {
-        "target": "rtx5070",
-        "cmake.define.OWN": "1",
-        "skbuild.cmake.define.MORE": "a;b",
-    }
+    assert asked.own == {"target": "rtx5070", "cmake.define.OWN": "1", "skbuild.cmake.define.MORE": "a;b"}
     assert asked.inner == {
         "wheel.packages": ["pkg"],
         "editable.mode": "inplace",
@@ -101,10 +97,7 @@ def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
 
 
 def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
-    variables = {
-        "TORCHWHEEL_BUILD_ENV": "managed",
-        "USE_KINETO": "0",
-    }
+    variables = {"TORCHWHEEL_BUILD_ENV": "managed", "USE_KINETO": "0"}
     request = BuildRequest(project, {"disable": "cuda", "target": "cpu"}, variables)
     assert read_hook_request(request).kind is ProjectKind.TABLES
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
@@ -136,7 +129,7 @@ def test_a_description_for_cmake_beside_tables_is_an_error(project: Path) -> Non
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {"target": "cpu", "wheel.build-tag": "1"})
     assert [problem.id for problem in caught.value.problems] == [
-        *("setting-of-another-backend", "scikit-build-unread", "scikit-build-unread"),
+        *("setting-of-another-backend", "scikit-build-unread", "scikit-build-unread")
     ]
 
 

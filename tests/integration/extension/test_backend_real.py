@@ -108,13 +108,7 @@ class Builder:
         kept |= {"TORCHWHEEL_CACHE_DIR": str(self.project.parent / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1"}
         kept["COLUMNS"] = "10000"
         return subprocess.run(
-            words,
-            cwd=self.project,
-            env=kept,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
+            words, cwd=self.project, env=kept, capture_output=True, text=True, encoding="utf-8", check=False
         )
 
     def wheel(self, hook: str = "build_wheel", **config: str) -> tuple[Path, str]:

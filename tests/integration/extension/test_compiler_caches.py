@@ -10,9 +10,7 @@ import pytest
 
 from extension.projects import CMAKE, MODULE, TABLE, WAYS, Built
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed"),
-]
+pytestmark = [pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")]
 ANSWERED = re.compile(r"torchwheel: ccache answered (\d+) of (\d+) compilations")
 NAMED = "const char* volatile here = __FILE__;\nconst char* volatile there = named();\n"
 HEADER = "#define OWN first\ninline const char* named() { return __FILE__; }\n"

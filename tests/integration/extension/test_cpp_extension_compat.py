@@ -56,10 +56,7 @@ def test_a_toolkit_that_is_named(setup_py: SetupPy, tmp_path: Path) -> None:
     values = "CUDA_HOME, include_paths('cuda'), library_paths('cuda'), include_paths('cuda', False)"
     assert setup_py.values(values, TORCHWHEEL_CUDA_PATH=str(toolkit)) == [
         str(toolkit),
-        [
-            *(str(torch / "include"), str(torch / "include/torch/csrc/api/include")),
-            str(toolkit / "include"),
-        ],
+        [*(str(torch / "include"), str(torch / "include/torch/csrc/api/include")), str(toolkit / "include")],
         [str(torch / "lib"), str(toolkit / "lib64")],
         [str(toolkit / "include")],
     ]

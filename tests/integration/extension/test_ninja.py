@@ -62,19 +62,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def plan_for(
-    project: Path,
-    torch_root: Path,
-    cache: Path,
-    *,
-    macros: tuple[str, ...] = (),
-) -> ExtensionPlan:
+def plan_for(project: Path, torch_root: Path, cache: Path, *, macros: tuple[str, ...] = ()) -> ExtensionPlan:
     extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"))
-    torch = installed(
-        root=torch_root,
-        cuda=None,
-        nvidia_library_dirs=(),
-    )
+    torch = installed(root=torch_root, cuda=None, nvidia_library_dirs=())
     given = planned_inputs(
         cache,
         extension,

@@ -33,11 +33,7 @@ def gitlab_jobs(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"),
-    [
-        ("github.yml", "github-workflows"),
-        ("gitlab-ci.yml", "gitlab-ci"),
-    ],
+    ("name", "schema"), [("github.yml", "github-workflows"), ("gitlab-ci.yml", "gitlab-ci")]
 )
 def test_a_file_is_as_the_service_says(name: str, schema: str) -> None:
     judged(program("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", CI / name)

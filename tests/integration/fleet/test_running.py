@@ -19,10 +19,7 @@ from integration.fleet.test_variants import forced, installed, reads_variants
 from places import REPOSITORY
 
 # Jobs install torchwheel, and pip into an environment of their own.
-pytestmark = [
-    pytest.mark.network,
-    pytest.mark.skipif(sys.platform != "linux", reason="bash"),
-]
+pytestmark = [pytest.mark.network, pytest.mark.skipif(sys.platform != "linux", reason="bash")]
 
 CI = REPOSITORY / "examples" / "ci"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -33,10 +33,7 @@ def test_two_runs_at_a_time_add_their_wheels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("needed", "tag"),
-    [
-        ("libc10.so", "cp311-cp311-linux_x86_64"),
-        ("libcudnn.so.9", "cp311-cp311-manylinux_2_28_x86_64"),
-    ],
+    [("libc10.so", "cp311-cp311-linux_x86_64"), ("libcudnn.so.9", "cp311-cp311-manylinux_2_28_x86_64")],
 )
 def test_what_verify_refuses_is_not_added(needed: str, tag: str, tmp_path: Path) -> None:
     """A torch without a library of its own, and one that does not require its cuDNN."""

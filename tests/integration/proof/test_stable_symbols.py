@@ -104,10 +104,7 @@ def test_a_module_that_breaks_all(bad: Path) -> None:
     }
     assert set(
         shim.what.removeprefix("it calls functions that PyTorch 2.10 does not have: ").split(", ")
-    ) == {
-        "torch_from_blob (since 2.11)",
-        "aoti_torch_nobody_has_this",
-    }
+    ) == {"torch_from_blob (since 2.11)", "aoti_torch_nobody_has_this"}
     assert (shim.remedy, shim.origin) == ("leave these calls out", str(bad))
     assert (python.id, python.origin) == ("outside-limited-api", str(bad))
     assert set(
@@ -200,10 +197,7 @@ ITANIUM = {
     "_ZTIN3c105ErrorE": ["c10::Error"],
     "_ZGVZN3c106detail3oneEvE3two": ["c10::detail::one"],
     "_ZNKSt6vectorIN2at6TensorESaIS1_EE4sizeEv": ["at::Tensor"],
-    "_ZN4mine3ptrEN3c1013intrusive_ptrIN2at10TensorImplEEE": [
-        "c10::intrusive_ptr",
-        "at::TensorImpl",
-    ],
+    "_ZN4mine3ptrEN3c1013intrusive_ptrIN2at10TensorImplEEE": ["c10::intrusive_ptr", "at::TensorImpl"],
     "_ZN4mine4halfEN3c104HalfE": [],
     "_ZN3c104Half3runEv": ["c10::Half::run"],
     "_ZN4mine2at3runEv": [],

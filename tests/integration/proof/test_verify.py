@@ -12,11 +12,7 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.proof.module_checks import (
-    ExpectedModule,
-    library_problems,
-    verify_extension_contents,
-)
+from torchwheel.proof.module_checks import ExpectedModule, library_problems, verify_extension_contents
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.objfile import LibraryFormat, Linkage

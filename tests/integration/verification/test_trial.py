@@ -148,10 +148,7 @@ def test_an_installed_torch(tmp_path: Path, checked: Checked, surroundings: dict
 def test_a_torch_that_is_not_required_is_named(tmp_path: Path, checked: Checked) -> None:
     """As torchao's: it runs beside whatever torch there is."""
     torch = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path)
-    files = {
-        "kernels/__init__.py": b"import torch\n",
-        "kernels/_C.abi3.so": needing(tmp_path, "libc10.so"),
-    }
+    files = {"kernels/__init__.py": b"import torch\n", "kernels/_C.abi3.so": needing(tmp_path, "libc10.so")}
     wheel = written_wheel(tmp_path, files, version="1.2", tag="cp310-abi3-linux_x86_64", requires=())
     found = checked(wheel, install=True)
     assert (found["modules"].outcome, "import" in found) == (CheckOutcome.NOT_TRIED, False)

@@ -52,7 +52,7 @@ def schema_text() -> str:
 def definition_schema(where: Where, header: Mapping[str, Key]) -> _Schema:
     """JSON schema of a definition of a target or profile: settings, and ``header``."""
     return _object_schema(
-        {**_property_schemas(header), **_property_schemas(keys_for(where)), "when": _condition_schema(where)},
+        {**_property_schemas(header), **_property_schemas(keys_for(where)), "when": _condition_schema(where)}
     )
 
 

@@ -23,11 +23,7 @@ TORCH, OWN = "torch.utils.cpp_extension", "torchwheel"
 
 
 def objects(
-    python: str,
-    folder: Path,
-    module: str,
-    sources: Mapping[str, str],
-    variables: Mapping[str, str],
+    python: str, folder: Path, module: str, sources: Mapping[str, str], variables: Mapping[str, str]
 ) -> dict[str, Path]:
     """Build an extension with one of the two modules; the object of each source by its name without suffix."""
     _write(folder, module, {"cxx": ["-O3"], "nvcc": []}, sources)

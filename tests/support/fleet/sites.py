@@ -76,10 +76,5 @@ class SiteRecipe(WheelRecipe):
 
 def fleet_of(folder: Path) -> list[Path]:
     """Four wheels of one torch: for 9.0, for 12.0, for 9.0a alone, and for the CPU."""
-    made = {
-        "cu130.sm90": ("sm90",),
-        "cu130.sm120": ("sm120",),
-        "cu130.sm90a": ("sm90a",),
-        "cpu": (),
-    }
+    made = {"cu130.sm90": ("sm90",), "cu130.sm120": ("sm120",), "cu130.sm90a": ("sm90a",), "cpu": ()}
     return [SiteRecipe(f"2.14.1+{label}", code=code).write(folder) for label, code in made.items()]

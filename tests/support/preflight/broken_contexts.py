@@ -300,8 +300,7 @@ PAIRS = {
         context,
     ),
     "foreign-libraries": Pair(
-        lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))),
-        context,
+        lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))), context
     ),
     "unknown-skip-check": Pair(
         lambda: context({"skip-check": "no-cudnn,disk-too-smal"}),

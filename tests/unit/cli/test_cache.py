@@ -127,10 +127,7 @@ def test_what_several_builds_share_is_listed_with_who_used_it_last(
     lines = torchwheel("cache", "list").out.splitlines()
     assert [
         line.split()[0] for line in lines if line.endswith(f"last used by {tmp_path / 'kernels'} (deleted)")
-    ] == [
-        "environment",
-        "toolkit",
-    ]
+    ] == ["environment", "toolkit"]
     rows = torchwheel("cache", "list", "--json").document("cache")["kept"]
     assert {
         (row["source"], row["source_exists"]) for row in rows if row["kind"] in ("environment", "toolkit")

@@ -85,10 +85,7 @@ def test_targets_profiles_components_and_ids(script: Path) -> None:
 
 def test_keys_of_settings(script: Path) -> None:
     assert completed(script, "build", "-C", "local") == ["local-version="]
-    assert completed(script, "plan", "--config-setting", "cuda-") == [
-        "cuda-path=",
-        "cuda-from=",
-    ]
+    assert completed(script, "plan", "--config-setting", "cuda-") == ["cuda-path=", "cuda-from="]
     assert {"define.", "env.", "target="} <= set(completed(script, "doctor", "-C", ""))
 
 

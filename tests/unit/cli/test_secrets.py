@@ -13,10 +13,7 @@ from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.known_keys import Where, all_keys, keys_for
 
 SECRET = "hunter2-opensesame"
-VALUES = (
-    f"https://bob:{SECRET}@host/simple?token={SECRET}",
-    f"X_TOKEN={SECRET} --password={SECRET}",
-)
+VALUES = (f"https://bob:{SECRET}@host/simple?token={SECRET}", f"X_TOKEN={SECRET} --password={SECRET}")
 
 
 @pytest.fixture(scope="module")

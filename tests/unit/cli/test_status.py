@@ -115,8 +115,7 @@ def test_a_build_that_was_killed_says_so(torchwheel: Run, cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "total", "said"),
-    [(0, 0, "nothing is compiled yet"), (24, 24, "compiled; packaging")],
+    ("finished", "total", "said"), [(0, 0, "nothing is compiled yet"), (24, 24, "compiled; packaging")]
 )
 def test_before_and_after_compiling(
     finished: int, total: int, said: str, torchwheel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -68,8 +68,7 @@ def test_toolkit_packages_are_installed_without_a_second_survey(
 
     monkeypatch.setattr("torchwheel.engine.build.survey", counted)
     monkeypatch.setattr(
-        "torchwheel.engine.build.install_toolkit_packages",
-        lambda cache, *_arguments: kept_packages(cache),
+        "torchwheel.engine.build.install_toolkit_packages", lambda cache, *_arguments: kept_packages(cache)
     )
     request = requested(tmp_path)
     plan, _ = preflight_request(request)

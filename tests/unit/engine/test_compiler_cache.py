@@ -180,10 +180,7 @@ def test_each_build_has_a_server_of_sccache_of_its_own(
 
 
 def test_the_server_ends_with_a_build_that_fails(environment: dict[str, str], tmp_path: Path) -> None:
-    with (
-        pytest.raises(ValueError, match="failed"),
-        running("sccache", environment, {}, tmp_path) as whole,
-    ):
+    with pytest.raises(ValueError, match="failed"), running("sccache", environment, {}, tmp_path) as whole:
         port = whole["SCCACHE_SERVER_PORT"]
         raise ValueError("failed")
     assert not listens(port)

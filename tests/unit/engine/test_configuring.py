@@ -12,11 +12,7 @@ import pytest
 
 from backend.builds import make_tree
 from places import MINITORCH
-from torchwheel.engine.configuring import (
-    Configured,
-    Configuring,
-    of_tree,
-)
+from torchwheel.engine.configuring import Configured, Configuring, of_tree
 from torchwheel.engine.staging import locked_folders
 from torchwheel.plan.build_plan import Define, Plan
 from torchwheel.plan.make import make_plan

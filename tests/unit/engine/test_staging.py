@@ -88,11 +88,7 @@ def test_a_second_run_copies_only_what_changed(tree: Path) -> None:
     write(tree, {"c10/core/Scalar.cpp": "another", "c10/new.cpp": "new"}, time=1_100_000_000)
     (tree / "torch/__init__.py").unlink()
     assert copied(tree, stage, state) == 2
-    assert files_in(stage) == {
-        **files_in(tree),
-        "build/object.o": "object",
-        "torch/version.py": "generated",
-    }
+    assert files_in(stage) == {**files_in(tree), "build/object.o": "object", "torch/version.py": "generated"}
 
 
 def test_a_touched_file_with_the_same_content_is_not_copied(tree: Path) -> None:

@@ -35,10 +35,7 @@ def test_every_keyword(tmp_path: Path) -> None:
         "cxx-flags": ("-Wall", "-Wextra"),
         "nvcc-flags": ("-lineinfo",),
         "link-flags": ("-s",),
-        "architectures": {
-            "sm90/*.cu": parse_architectures("9.0a"),
-            "k.cu": parse_architectures("12.0"),
-        },
+        "architectures": {"sm90/*.cu": parse_architectures("9.0a"), "k.cu": parse_architectures("12.0")},
         "stable-abi": "2.10",
         "limited-api": True,
         "unity": True,

@@ -8,9 +8,7 @@ from torchwheel.extension.cmake.text import target_text
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Flags
 
 FLAGS = Flags(
-    ("-fPIC", '-DTEXT="$a b"'),
-    ("-shared",),
-    ("-lm", "-Wl,-rpath,$ORIGIN/own", "-Wl,-rpath,$ORIGIN/own"),
+    ("-fPIC", '-DTEXT="$a b"'), ("-shared",), ("-lm", "-Wl,-rpath,$ORIGIN/own", "-Wl,-rpath,$ORIGIN/own")
 )
 
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from extension.planning import (
-    CUDA_13,
-    GIB,
-    LINUX,
-    errors,
-    installed,
-    plan,
-)
+from extension.planning import CUDA_13, GIB, LINUX, errors, installed, plan
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.host.machine import Host

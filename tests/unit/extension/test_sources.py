@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limits import within_limits
-from torchwheel.extension.sources import (
-    find_sources,
-    has_cuda_source,
-    matches_pattern,
-    pattern_folders,
-)
+from torchwheel.extension.sources import find_sources, has_cuda_source, matches_pattern, pattern_folders
 from torchwheel.reporting.errors import Problem
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)

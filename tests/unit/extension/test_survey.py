@@ -173,8 +173,7 @@ def test_nvccs_host_compiler(project: Path, variables: dict[str, str], name: str
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [("Hopper", "9.0+PTX"), ("Turing Blackwell+Tegra", "7.5+PTX;11.0"), ("9.0", "9.0")],
+    ("given", "expected"), [("Hopper", "9.0+PTX"), ("Turing Blackwell+Tegra", "7.5+PTX;11.0"), ("9.0", "9.0")]
 )
 def test_a_family_is_what_the_installed_pytorch_takes_it_for(
     project: Path, given: str, expected: str

@@ -86,10 +86,7 @@ def test_every_key(project: Path) -> None:
             "dlink": True,
             "dlink_libraries": ["nvshmem_device"],
         },
-        flags={
-            Language.CXX: ("-Wextra",),
-            Language.CUDA: ("--use_fast_math", "-Xptxas=-v,-O3"),
-        },
+        flags={Language.CXX: ("-Wextra",), Language.CUDA: ("--use_fast_math", "-Xptxas=-v,-O3")},
         source_architectures={"sm90/*.cu": parse_architectures("9.0a")},
         stable_abi="2.10",
         limited_api=True,

@@ -64,11 +64,7 @@ def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
     )
     assert found.jobs == (job,)
     assert found.left_out == ()
-    assert found.variables == {
-        "JOB_KIND": "tree",
-        "JOB_PROJECT": ".",
-        "TORCHWHEEL_PACKAGE_VERSION": "2.14.1",
-    }
+    assert found.variables == {"JOB_KIND": "tree", "JOB_PROJECT": ".", "TORCHWHEEL_PACKAGE_VERSION": "2.14.1"}
     assert found.jobs[0].variables == {
         "JOB_ID": "a100-h100-cp312-linux-x86-64",
         "JOB_PYTHON": "3.12",

@@ -47,10 +47,7 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     assert (
         contents.metadata.single("Version"),
         contents.torch_version and contents.torch_version.version,
-    ) == (
-        "2.14.1",
-        "2.14.1+cu130.sm120",
-    )
+    ) == ("2.14.1", "2.14.1+cu130.sm120")
     with zipfile.ZipFile(made) as archive:
         assert json.loads(archive.read("torch-2.14.1.dist-info/variant.json")) == document
         stated = json.loads(archive.read("torch-2.14.1.dist-info/sboms/torchwheel.cdx.json"))

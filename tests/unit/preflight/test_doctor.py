@@ -87,8 +87,7 @@ def test_a_machine_is_dumped_as_toml_only(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [("", False), ("FORCE_COLOR", True), ("FORCE_COLOR NO_COLOR", False)],
+    ("variables", "coloured"), [("", False), ("FORCE_COLOR", True), ("FORCE_COLOR NO_COLOR", False)]
 )
 def test_colours(
     variables: str, coloured: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -48,11 +48,7 @@ def test_an_empty_target_is_none(load: Load) -> None:
 
 def test_several_targets(load: Load) -> None:
     settings = load(config={"target": "t4,a100,T4"})
-    assert (settings.target, str(settings.arch), str(settings.cuda)) == (
-        ("t4", "a100"),
-        "7.5;8.0",
-        ">=11.8",
-    )
+    assert (settings.target, str(settings.arch), str(settings.cuda)) == (("t4", "a100"), "7.5;8.0", ">=11.8")
 
 
 def test_ranges_of_several_targets_are_intersected(load: Load) -> None:

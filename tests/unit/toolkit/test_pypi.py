@@ -264,10 +264,7 @@ def test_what_a_killed_process_left_is_not_used(packages: Path, tmp_path: Path) 
     assemble_toolkit(packages, tmp_path / "cache")
     assert is_assembled(root)
     assert not (root / "bin" / "half").exists()
-    assert sorted(path.name for path in root.parent.iterdir()) == [
-        root.name,
-        f"{root.name}.lock",
-    ]
+    assert sorted(path.name for path in root.parent.iterdir()) == [root.name, f"{root.name}.lock"]
 
 
 def test_many_at_once_make_one(packages: Path, tmp_path: Path) -> None:

@@ -71,12 +71,7 @@ def test_one_of_another_minor_version_serves_with_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "config"),
-    [
-        ([], {}),
-        ([OLDER, RUNTIME], {}),
-        ([SAME], {"cuda_from": "pypi"}),
-    ],
+    ("found", "config"), [([], {}), ([OLDER, RUNTIME], {}), ([SAME], {"cuda_from": "pypi"})]
 )
 def test_where_no_release_fits_pypi_s_packages_do(found: list[Toolkit], config: dict[str, str]) -> None:
     choice = select(needs(**config), found)

@@ -18,8 +18,7 @@ def _installed(folder: Path, name: str, version: str, requirement: str = "") -> 
 
 
 @pytest.mark.parametrize(
-    ("torch", "id"),
-    [("2.14.1", ""), ("2.15.0", "wheel-for-another-torch"), ("", "wheel-for-another-torch")],
+    ("torch", "id"), [("2.14.1", ""), ("2.15.0", "wheel-for-another-torch"), ("", "wheel-for-another-torch")]
 )
 def test_both_versions_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str, id: str

@@ -36,10 +36,7 @@ def manifest(**changes: Any) -> bytes:
             "target": ["rtx5070"],
             "profile": [],
             "source": {"commit": None},
-            "options": {
-                "requested": {"TORCH_CUDA_ARCH_LIST": "12.0", "USE_CUDA": "ON"},
-                "effective": {},
-            },
+            "options": {"requested": {"TORCH_CUDA_ARCH_LIST": "12.0", "USE_CUDA": "ON"}, "effective": {}},
             "toolchain": {"cuda": "13.0.2"},
             "skipped_checks": [],
         },

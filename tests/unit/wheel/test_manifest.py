@@ -60,11 +60,7 @@ def test_document(contents: WheelContents) -> None:
         "schema": 1,
         "torchwheel": torchwheel.__version__,
         "built": "2024-07-01T12:30:15+00:00",
-        "wheel": {
-            "name": "torch",
-            "version": "2.14.1+cu130.sm120",
-            "tags": ["cp311-cp311-linux_x86_64"],
-        },
+        "wheel": {"name": "torch", "version": "2.14.1+cu130.sm120", "tags": ["cp311-cp311-linux_x86_64"]},
         "machine_code": [
             {
                 "library": "torch/lib/libtorch_cuda.so",

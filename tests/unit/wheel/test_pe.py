@@ -73,12 +73,7 @@ def test_ordinary_and_delayed_imports(without_lists: bool) -> None:
     assert read(dll(IMPORTS, DELAYED, without_lists=without_lists)) == Linkage(
         LibraryFormat.PE,
         ("c10.dll", "python3.dll", "nvcuda.dll"),
-        (
-            "?validate@Device@c10@@QEBAXXZ",
-            "PyErr_Clear",
-            "#7",
-            "cuInit",
-        ),
+        ("?validate@Device@c10@@QEBAXXZ", "PyErr_Clear", "#7", "cuInit"),
         machine=0x8664,
     )
 

@@ -14,13 +14,7 @@ import pytest
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import RecordRow, open_wheel, render_record, row_for
-from torchwheel.wheel.rewrite import (
-    EARLIEST,
-    RawMember,
-    add_member,
-    copy_members,
-    raw_members,
-)
+from torchwheel.wheel.rewrite import EARLIEST, RawMember, add_member, copy_members, raw_members
 from wheel_samples import add_members, compressed, is_sound
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}

@@ -117,9 +117,7 @@ def test_files_inside_that_disagree_with_the_file_name(recipe: Any, samples: Any
             "its WHEEL file says cp311-cp311-linux_aarch64 py3-none-any, planned is cp311-cp311-linux_x86_64",
         ),
         differs(
-            path,
-            "wheel-version",
-            f"torch/version.py's __version__ says 2.14.1+gitabc, planned is {VERSION}",
+            path, "wheel-version", f"torch/version.py's __version__ says 2.14.1+gitabc, planned is {VERSION}"
         ),
         differs(path, "wheel-cuda", "torch/version.py's cuda says None, planned is 13.0"),
     )

@@ -17,12 +17,7 @@ import pytest
 
 from extension.compatibility.commands import differences, unsaid
 from extension.compatibility.forms import setup_py_forms
-from extension.compatibility.recorded_builds import (
-    Sdist,
-    build_objects,
-    record_build,
-    sdists,
-)
+from extension.compatibility.recorded_builds import Sdist, build_objects, record_build, sdists
 from extension.compatibility.sdists import change_imports, download, skip_unless_chosen, unpack
 from extension.torch_objects import read_object
 

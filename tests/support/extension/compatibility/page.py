@@ -7,13 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from extension.compatibility.forms import setup_py_forms
-from extension.compatibility.projects import (
-    NotBuilt,
-    Project,
-    measured,
-    not_built,
-    projects,
-)
+from extension.compatibility.projects import NotBuilt, Project, measured, not_built, projects
 from extension.compatibility.recorded_builds import Sdist, sdists
 
 _HEAD = """\
@@ -102,17 +96,7 @@ def page() -> str:
     objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels is not None))
     recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
     return "".join(
-        [
-            head,
-            *built,
-            *_notes(),
-            commands,
-            *recorded,
-            _OBJECTS_HEAD,
-            *objects,
-            _AFTER_NAMES,
-            *others,
-        ]
+        [head, *built, *_notes(), commands, *recorded, _OBJECTS_HEAD, *objects, _AFTER_NAMES, *others]
     )
 
 
