@@ -74,7 +74,7 @@ class Form:
     Attributes:
         id: the entry of the catalogue or the class of errors; empty unless the role is ERROR.
         needle: of an entry, a literal that every such line contains.
-        details: searched in lines nearby only for their captures.
+        details: searched in lines nearby, and in those below as one text, only for their captures.
     """
 
     id: str
@@ -102,7 +102,7 @@ class Form:
         self, match: re.Match[str], nearby: Lines = tuple, after: Lines = tuple
     ) -> dict[str, str] | None:
         """Return the captures of a line and of those around it; None if one is not there that is needed."""
-        around = (match.string, *nearby()) if self.context or self.details else ()
+        around = (match.string, *nearby(), "\n".join(after())) if self.context or self.details else ()
         if not all(any(map(regex.search, around)) for regex in self.context) or not self._allows(after):
             return None
         caught: dict[str, str] = {}
