@@ -177,8 +177,8 @@ class Recognised:
         package = _OF_PACKAGE.search(self.line.text)
         source = shell_word(install_source(package["name"])) if package else "NAME"
         filled = (_NAME.sub(source, _fill_commands(text, self.known)) for text in fixes)
-        # A name of another release is not meant, though it may be like the one that is missing.
-        hints = () if "api" in self.known else self.hints
+        # A name of another release, or an option of another compiler, is not meant, though it may be like it.
+        hints = () if self.known.keys() & {"api", "clang"} else self.hints
         return (*(f"as the tool says: {hint}" for hint in hints), *self.facts.choose(filled))
 
 
