@@ -22,6 +22,7 @@ from torchwheel.diagnosis.scanner import diagnose
 
 FAILURES = sorted(LOGS.glob("*.log"))
 CLEAN = sorted((LOGS / "clean").glob("*.log"))
+OPENMP = {"number": "126", "openmp": "fbgemm"}
 WITHOUT_AN_END = {"ccache-statistics.log", "cmake-output.log", "import-warnings.log"}
 
 
@@ -206,10 +207,10 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
         ("compiler-out-of-memory.old", {"program": "cc1plus", "file": "a file that is not named"}),
         ("compiler-out-of-memory", {"program": "cc1plus", "file": "VariableType_2.cpp"}),
         ("c10d-unresolved", {"symbol": "c10d::Work"}),
-        ("winerror-126", {"library": r"C:\ai\.venv\Lib\site-packages\torch\lib\fbgemm.dll", "number": "126", "openmp": "fbgemm"}),
+        ("winerror-126", {"library": r"C:\ai\.venv\Lib\site-packages\torch\lib\fbgemm.dll", **OPENMP}),
         (
             "winerror-126.chinese",
-            {"library": r"D:\mysoft\envs\llama\Lib\site-packages\torch\lib\fbgemm.dll", "number": "126", "openmp": "fbgemm"},
+            {"library": r"D:\mysoft\envs\llama\Lib\site-packages\torch\lib\fbgemm.dll", **OPENMP},
         ),
     ],
 )
