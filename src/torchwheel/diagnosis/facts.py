@@ -208,4 +208,4 @@ def _variable(key: str, value: str) -> str:
     if key == "target":
         gpu = read_gpus().find(value)
         value = str(gpu.compute_capability) if gpu else "…"
-    return f"{_VARIABLES[kind].format(name=name)}={value}" if kind in _VARIABLES else ""
+    return f"{_VARIABLES[kind].format(name=name)}={value.removeprefix('none')}" if kind in _VARIABLES else ""

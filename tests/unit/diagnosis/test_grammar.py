@@ -303,7 +303,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("E: Some index files failed to download.", "tool-error", {"message": "Some index files failed to download."}),
         ("ERROR: You must give at least one requirement to install", "tool-error", {"message": "You must give at least one requirement to install"}),
         ("error: Multiple top-level packages discovered in a flat-layout: ['csrc', 'mylib'].", "metadata-invalid", {"message": "Multiple top-level packages discovered in a flat-layout: ['csrc', 'mylib']."}),
-        ("ValueError: Unable to determine which files to ship inside the wheel using the following heuristics:", "metadata-invalid", {"message": "Unable to determine which files to ship inside the wheel using the following heuristics:"}),
+        ("ValueError: Unable to determine which files to ship inside the wheel using the following heuristics:", "metadata-invalid", {"message": "Unable to determine which files to ship inside the wheel using the following heuristics:", "hatch": "Unable"}),
         ("error: The requested interpreter resolved to Python 3.9.6, which is incompatible with the project's Python requirement: `>=3.10`", "interpreter-unfit", {"message": "The requested interpreter resolved to Python 3.9.6, which is incompatible with the project's Python requirement: `>=3.10`"}),
         ("ERROR: Can not execute `setup.py` since setuptools is not available in the build environment.", "python-module-missing", {"module": "setuptools"}),
         ("error: invalid command 'bdist_wheel'", "python-module-missing", {"module": "wheel"}),
