@@ -52,6 +52,7 @@ def test_cause_is_found_among_the_lines_of_another_job() -> None:
 STEPS = {"docker": ("#7 1.234 ", "#8 0.981 "), "compose": ("builder-1  | ", "tests-1    | ")}
 MIXED = {
     "cmake-cuda-architectures-empty.target.log",
+    "cmake-download-changed.file.log",
     "cuda-not-found.caffe2.log",
     "gcc-too-new-for-cuda.configure.log",
     "no-cuda-compiler.warning.log",
