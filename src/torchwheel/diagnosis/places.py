@@ -48,7 +48,7 @@ _TRACEBACK = re.compile(r"^\s*Traceback \(most recent")
 _IGNORED = "Exception ignored in"
 _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning|(?P<level>W\d{3,4})(?= \d\d:))\b"
-    r"(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
+    r"(?!: (?:Retrying|Discarding|Unsupported GPU arch)|.{0,200}\bfatal\s{0,3}: )"
     rf"|^\s*\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
 )
 _LAST_OF_COMPILER = re.compile(
