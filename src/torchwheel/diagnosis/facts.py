@@ -205,7 +205,9 @@ def _variable(key: str, value: str) -> str:
         return " ".join(f"USE_{name}={int(key == 'enable')}" for name in names)
     if (key, value) == ("target", "cpu"):
         return "USE_CUDA=0"
+    if (key, value) == ("compiler-cache", "none"):
+        value = ""
     if key == "target":
         gpu = read_gpus().find(value)
         value = str(gpu.compute_capability) if gpu else "…"
-    return f"{_VARIABLES[kind].format(name=name)}={value.removeprefix('none')}" if kind in _VARIABLES else ""
+    return f"{_VARIABLES[kind].format(name=name)}={value}" if kind in _VARIABLES else ""
