@@ -102,12 +102,15 @@ class Form:
         self, match: re.Match[str], nearby: Lines = tuple, after: Lines = tuple
     ) -> dict[str, str] | None:
         """Return the captures of a line and of those around it; None if one is not there that is needed."""
-        around = (match.string, *nearby(), "\n".join(after())) if self.context or self.details else ()
+        around = (match.string, *nearby()) if self.context or self.details else ()
         if not all(any(map(regex.search, around)) for regex in self.context) or not self._allows(after):
             return None
         caught: dict[str, str] = {}
-        for regex in (*self.context, *self.details):
+        for regex in self.context:
             caught.update(_read_details(regex, around))
+        below = "\n".join(after()) if self.details else ""
+        for regex in self.details:
+            caught.update(_read_details(regex, (*around, below)))
         caught.update(_read_captures(match))
         return {**{name: fill_captures(value, caught) for name, value in self.values.items()}, **caught}
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from posixpath import normpath
 from typing import Any
 
 from torchwheel.system.toml import shipped_toml
@@ -176,7 +177,7 @@ def _link(row: Row, symbol: str) -> str:
 def _library_of(name: str, file: str) -> Row | None:
     rows = [row for row in _libraries() if "releases" in row]
     named = (row for row in rows if name and re.match(_name_regex(row), name))
-    folders = set(re.split(r"[\\/]", file.rpartition("..")[2])[:-1])
+    folders = set(normpath(file.replace("\\", "/")).split("/")[:-1])
     of_file = (
         row for row in rows if any(one[:-1] in folders for one in row.get("headers", ()) if one[-1] == "/")
     )
