@@ -36,7 +36,10 @@ def test_the_system_and_the_builder(log: str, system: str, ours: bool) -> None:
         ("`-C env.CC=gcc-13 -C env.CXX=g++-13`", "`CC=gcc-13 CXX=g++-13`"),
         ("`-C define.BLAS=OpenBLAS`", "`CMAKE_ARGS=-DBLAS=OpenBLAS`"),
         ("`-C disable=nccl,gloo`", "`USE_NCCL=0 USE_GLOO=0`"),
-        ("`-C compiler-cache=none -C env.MODE=nonexistent`", "`CMAKE_CUDA_COMPILER_LAUNCHER= MODE=nonexistent`"),
+        (
+            "`-C compiler-cache=none -C env.MODE=nonexistent`",
+            "`CMAKE_CUDA_COMPILER_LAUNCHER= MODE=nonexistent`",
+        ),
         ("`-C target=rtx5070`", "`TORCH_CUDA_ARCH_LIST=12.0`"),
         ("`-C arch=9.0a` (`arch` in [tool.torchwheel])", "`TORCH_CUDA_ARCH_LIST=9.0a`"),
         ("`torchwheel doctor` says so", None),
