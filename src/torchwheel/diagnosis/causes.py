@@ -105,8 +105,8 @@ class _Log:
             one.effect is Effect.SAID and -STEP_LINES <= distance < 0
         ):
             # The configuration may explain a compile much later, and a loader's words the crash below them.
-            missing = first.captures.get("distribution") if "-module-missing" in first.entry.id else None
-            return is_known_to and (missing is None or missing in one.captures.values())
+            shared = first.captures.get(one.entry.explains.get(first.entry.id, ""))
+            return is_known_to and (shared is None or shared in one.captures.values())
         return 0 < distance <= STEP_LINES and (
             is_known_to
             or (_may_explain(one, first) and self._in_one_step(first, one))

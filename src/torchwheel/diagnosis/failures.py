@@ -62,7 +62,7 @@ class Entry:
         otherwise: default texts of the captures.
         change: the fixes, most likely first.
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
-        explains: ids of the entries and classes that it causes.
+        explains: ids of the entries and classes that it causes, each with the capture that both must share, if any.
         may_explain: ids of those it may cause, in lines of the same message or step.
         shown_at: ids of those whose line is more informative than the entry's own.
         memory: evidence that memory ran out: ``reported`` by the program itself, or ``killed``, which may have
@@ -78,7 +78,7 @@ class Entry:
     change: tuple[str, ...]
     applies: Mapping[str, str]
     links: tuple[str, ...]
-    explains: frozenset[str]
+    explains: Mapping[str, str]
     may_explain: frozenset[str]
     shown_at: frozenset[str]
     memory: str
@@ -274,7 +274,7 @@ def read_entry(id: str, table: Mapping[str, Any]) -> Entry:
         change=tuple(table["change"]),
         applies=table.get("applies", {}),
         links=tuple(table.get("links", ())),
-        explains=_errors_of(of_causes),
+        explains={error: row.get("same", "") for row in of_causes for error in row["errors"]},
         may_explain=_errors_of(row for row in rows if phase in row.get("phases", ())),
         shown_at=_errors_of(row for row in of_causes if "shown" in row),
         memory=table.get("memory", ""),
