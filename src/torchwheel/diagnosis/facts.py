@@ -1,16 +1,20 @@
-"""Facts of a log by which fixes are chosen: system, CUDA, architectures, launcher, and whether torchwheel builds."""
+"""Facts of a log by which fixes are chosen: system, installer, toolkit, torch, GPU, and whether torchwheel builds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from torchwheel.diagnosis.libraries import describe
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.pytorch.releases import published_builds_that_run, read_releases
+from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import compiled_by
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
@@ -22,15 +26,11 @@ _FEDORA = re.compile(
 _OURS = re.compile(
     r"(?m)^(?:.{0,80}[ |>\]])?torchwheel(?: (?:build|extension|get)\b|: )|-C (?:target|arch|cuda|jobs)="
 )
-_STATED = re.compile(
-    r"Cuda compilation tools, release (?P<nvcc_release>\d+\.\d+)"
-    r"|CUDA compiler identification is NVIDIA (?P<nvcc_release2>\d+\.\d+)"
-    r"|[/\\](?:cuda-|CUDA[/\\]v)(?P<nvcc_release3>\d+\.\d+)[/\\]bin[/\\]nvcc"
-    r"|\btorch(?:==|-|\.__version__ *= *)(?P<torch_release>\d+\.\d+\.\d+)"
-    r"|TORCH_CUDA_ARCH_LIST['\"]?(?:=|: ?| = )['\"]?(?P<list>\d{1,2}\.\d[\d.;, af]*(?:\+PTX)?)"
-    r"|\b(?P<launcher>s?ccache)\b"
+_STATED = Path(__file__).with_name("facts.toml")
+_PIP = re.compile(
+    r"(?<![\w-])(?<!uv )(?:(?:python -m )?(?P<pip>pip )(?=(?:install(?! --ig)|uninstall|check|list|show|freeze)\b)"
+    r"|(?P<python>python )(?=-[cm] ))"
 )
-"""What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
 _RELEASE = re.compile(
     r"(?:Using cached|Downloading|Found existing installation:) (?:\S{1,200}/)?(?P<name>[A-Za-z][\w.-]{0,80}?)"
     r"[- ](?P<release>\d[\w.+!]{0,40}?)(?:-(?:cp|py)\d|\.tar|\.zip|\s|$)"
@@ -42,6 +42,8 @@ _RELEASE = re.compile(
     re.MULTILINE,
 )
 """Which release of a package a log names; the last of each counts."""
+# PyPI's torch is the CPU build on Windows, and never the one for ROCm or XPU.
+_UPDATE = {"torch": "torch with the command that https://pytorch.org/get-started/locally/ gives for this GPU"}
 _PACKAGES_OF = frozenset({"building", "module", "raised_in", "caller"})
 _NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
@@ -104,7 +106,8 @@ class Facts:
         every = tuple(fixes)
         fixes = tuple(text for text in every if not self._has_applied(text)) or every
         of_system = map(self._for_system, fixes)
-        chosen = of_system if self.ours else map(_with_variables, of_system)
+        of_installer = map(self._for_installer, of_system)
+        chosen = of_installer if self.ours else map(_with_variables, of_installer)
         first, *rest = tuple(filter(None, chosen)) or fixes
         return first.removeprefix("or "), *rest
 
@@ -115,13 +118,43 @@ class Facts:
         for name in _PACKAGES_OF & known.keys():
             release = self.releases.get(canonicalize_name(known[name]), "")
             known[f"{name}_here"] = f"{known[name]} {release}".rstrip()
-        if match := _NUMBER.fullmatch(captures.get("arch", "")):
-            architecture = Architecture.of(f"{match[1]}.{match[2]}")
+        if "raised_in" in known:
+            known["update"] = _UPDATE.get(known["raised_in"], f"`pip install -U {known['raised_in']}`")
+        tag, python = captures.get("python", ""), self.stated.get("python_here")
+        if python and tag.startswith("cp") and tag != _abi(python):
+            known["other_python"] = f"{tag[2]}.{tag[3:]}"
+        gpu = read_gpus().find(self.stated.get("gpu", ""))
+        named = _architecture(captures.get("of_torch", ""))
+        if capability := named or (gpu.compute_capability if gpu else None):
+            known.update(self._torch_for(capability), capability=capability.dotted)
+        if architecture := _architecture(captures.get("arch", "")):
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
             if "list" in self.stated:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
                 known["listed" if is_listed else "unlisted"] = "yes"
         return known
+
+    def _torch_for(self, capability: Architecture) -> dict[str, str]:
+        """Return the official torch that runs on a GPU, the nearest to the one of this log; or that this one does."""
+        machine = "aarch64" if "arm" in self.stated else "x86_64"
+        platform = {"Windows": "win_amd64", "Linux": f"linux_{machine}"}.get(self.system)
+        if platform is None or "jetson" in self.stated:
+            return {}
+        python = self.stated.get("python_here")
+        tag, versions = python and _abi(python), read_releases().versions
+        own = self.stated.get("torch_release", versions[-1])
+        at = versions.index(own) if own in versions else len(versions) - 1
+        for version in sorted(versions, key=lambda one: abs(versions.index(one) - at)):
+            if (release := read_releases().release(version)) is None:
+                continue
+            builds = [one.build for one in published_builds_that_run(release, platform, tag, capability)]
+            if version == own and self.stated.get("torch_label") in [
+                one.label.removeprefix("cu") for one in builds
+            ]:
+                return {"torch_runs": version}
+            if builds:
+                return {"published": builds[0].command}
+        return {}
 
     def own_path(self, text: str) -> str:
         """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
@@ -139,6 +172,18 @@ class Facts:
         following = self.shown[at + len(setting) : at + len(setting) + 1]
         return at >= 0 and not following.strip(" \t\r\n'\"`,;)]")
 
+    def _for_installer(self, text: str) -> str:
+        """Name the pip of the log: an embedded Python's (not on PATH), or uv's (its environments have none)."""
+        if embedded := self.stated.get("embedded"):
+            return _PIP.sub(
+                lambda found: rf".\{embedded}\python.exe {'-m pip ' if found['pip'] else ''}", text
+            )
+        return (
+            _PIP.sub(lambda found: "uv pip " if found["pip"] else found[0], text)
+            if "installer" in self.stated
+            else text
+        )
+
     def _for_system(self, text: str) -> str:
         name = _NAMES.get(self.system, "")
         text = _ASIDE_OF_SYSTEM.sub(lambda match: match[0] if match[1] == name else "", text)
@@ -153,11 +198,28 @@ def read_facts(log: str) -> Facts:
     system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
     debian, fedora = len(_DEBIAN.findall(log)), len(_FEDORA.findall(log))
     family = "" if system != "Linux" or debian == fedora else "debian" if debian > fedora else "fedora"
-    stated: dict[str, str] = {}
-    for match in _STATED.finditer(log):
-        name = match.lastgroup or ""
-        stated.setdefault(name.rstrip("23"), match[name].strip(" ,;"))
+    stated = {
+        name.rstrip("234"): text.strip(" ,;")
+        for match in (form.search(log) for form in stated_forms())
+        for name, text in (match.groupdict() if match else {}).items()
+        if text
+    }
     return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)))
+
+
+def _abi(python: str) -> str:
+    return f"cp{python.replace('.', '')}"
+
+
+def _architecture(number: str) -> Architecture | None:
+    match = _NUMBER.fullmatch(number)
+    return Architecture.of(f"{match[1]}.{match[2]}") if match else None
+
+
+@cache
+def stated_forms() -> tuple[re.Pattern[str], ...]:
+    """Read the forms in which logs say something of the machine and of the tools (``facts.toml``)."""
+    return tuple(re.compile(row["regex"], re.MULTILINE) for row in shipped_toml(_STATED)["fact"])
 
 
 def _releases(log: str) -> Iterator[tuple[str, str]]:

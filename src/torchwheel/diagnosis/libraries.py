@@ -16,6 +16,7 @@ Row = Mapping[str, Any]
 
 _FOLDER = Path(__file__).with_name("grammar")
 _TABLE = _FOLDER / "libraries.toml"
+_MODULES = _FOLDER / "modules.toml"
 _LIBRARY_FILE = re.compile(
     r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:3\.\d\d?)?(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
     r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
@@ -37,6 +38,8 @@ def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "
         family: ``debian`` or ``fedora``, if the log shows one.
     """
     found: dict[str, str] = {}
+    if "package" in captures:
+        found["package"] = distribution(captures["package"])
     for key, other, lookup in _PACKAGED:
         if row := lookup(captures.get(key, "")):
             found[other] = _describe_package(captures[key], row, system, family)
@@ -52,8 +55,12 @@ def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "
 
 def install_source(module: str) -> str:
     """Return what pip compiles a module from: the name of its distribution, or its repository."""
-    table = shipped_toml(_FOLDER / "modules.toml")
-    return str(table["repository"].get(module) or table["distribution"].get(module, module))
+    return str(shipped_toml(_MODULES)["repository"].get(module) or distribution(module))
+
+
+def distribution(module: str) -> str:
+    """Return the name under which pip installs a module."""
+    return str(shipped_toml(_MODULES)["distribution"].get(module, module))
 
 
 @cache

@@ -239,7 +239,8 @@ class _Scan:
             return
         self._found.stops.append(Stop(place.number, found.form.comes_first))
         if not self._found.has_stopped:
-            words = place.last_words(comes_first=found.form.comes_first)
+            points_above = "above" in found.captures
+            words = "" if points_above else place.last_words(comes_first=found.form.comes_first)
             form = replace(found.form, id=SAYS if words else STOPPED)
             self._record(place, Classified(form, {**found.captures, "message": words}))
 
@@ -268,6 +269,7 @@ class _Scan:
                 warned
                 and warned.effect is Effect.SURVIVED
                 and place.number - warned.line.number <= BELOW_LINES
+                and all(caught.get(name, text) == text for name, text in warned.captures.items())
             ):
                 known = {**captures, **warned.captures}
                 event = replace(event, captures=known, line=warned.line, excerpt=warned.excerpt)

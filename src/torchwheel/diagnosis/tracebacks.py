@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchwheel.diagnosis.grammar import LONGEST_CAPTURE
+from torchwheel.diagnosis.libraries import distribution
 from torchwheel.system.toml import shipped_toml
 
 _TABLE = Path(__file__).with_name("grammar") / "modules.toml"
@@ -164,11 +165,6 @@ def _module(module: str, own: Sequence[_Frame], captures: Mapping[str, str]) -> 
     )
     shadow = {"shadow": file} if shadows else {}
     return {"module": captures.get("module", module), "distribution": distribution(module), **shadow}
-
-
-def distribution(module: str) -> str:
-    """Return the name under which pip installs a module."""
-    return str(shipped_toml(_TABLE)["distribution"].get(module, module))
 
 
 def _frames(above: Sequence[str]) -> Iterator[_Frame]:

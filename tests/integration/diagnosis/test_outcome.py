@@ -18,13 +18,14 @@ SURVIVED = {
 }
 NEAR = {"cl-not-found.nmake.log", "generator-takes-no-toolset.log", "shm-manager-link.seed-002.log"}
 """The first line of a step's end is nearer to what stands above them than their own cause."""
+NEAR |= {"download-refused.curl.log"}
+"""A script may go on after this cause, too, so that of two such the first counts."""
 
 
 @pytest.mark.parametrize("name", SURVIVED)
 def test_what_a_build_survives_is_not_the_cause_of_a_later_failure(name: str) -> None:
-    part = list(SURVIVED).index(name)
     changed = {}
-    for path in FAILURES[part % 3 :: 3]:
+    for path in FAILURES:
         cause = diagnose([(SURVIVED[name] + text_of(path)).encode()]).cause
         if cause is None or cause.entry.id != expected_id(path):
             changed[path.name] = cause and (cause.entry.id, cause.line.number)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import torchwheel
 from torchwheel.diagnosis.diagnosis_page import render, to_dict
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.diagnosis.scanner import diagnose
+from torchwheel.system.toml import read_toml
 from unit.diagnosis.test_logs import FAILURES, text_of
 
 
@@ -270,3 +273,77 @@ def test_a_missing_header_has_one_answer_from_three_compilers(header: str) -> No
     )
     causes = [diagnose([f"FAILED: a.o\n{line}\n".encode()], facts=Facts()).cause for line in said]
     assert len({one and (one.entry.id, one.title, one.change) for one in causes}) == 1
+
+
+FACTS = Path(torchwheel.__file__).parent / "diagnosis" / "facts.toml"
+
+
+@pytest.mark.parametrize("row", read_toml(FACTS)["fact"], ids=lambda row: row["example"])
+def test_what_a_log_says_is_read_and_asked_for(row: dict[str, str]) -> None:
+    stated = read_facts(row["example"]).stated
+    names = {name.rstrip("234") for name in re.compile(row["regex"]).groupindex}
+    assert names & stated.keys()
+    texts = "".join(path.read_text() for path in FACTS.parent.rglob("*.*") if path.suffix in {".toml", ".py"})
+    assert [name for name in names if not re.search(rf"\[!?{name}\] |\{{{name}\}}|\"{name}\"", texts)] == []
+
+
+@pytest.mark.parametrize(
+    ("log", "pip", "python"),
+    [
+        ("Resolved 12 packages in 31ms", "uv pip", "python"),
+        ("RUN uv sync --frozen", "uv pip", "python"),
+        (
+            "F:\\C\\python_embeded\\Lib\\a.py",
+            ".\\python_embeded\\python.exe -m pip",
+            ".\\python_embeded\\python.exe",
+        ),
+        ("pip install uvloop", "pip", "python"),
+    ],
+)
+def test_a_command_is_that_of_the_installer_of_the_log(log: str, pip: str, python: str) -> None:
+    fixes = ("`pip install -U x`", "`python -c 1`", "`pip install --ignore-installed x`", "`uv pip check`")
+    left = "`pip install --ignore-installed x`"
+    assert read_facts(log).choose(fixes) == (
+        f"`{pip} install -U x`",
+        f"`{python} -c 1`",
+        left,
+        "`uv pip check`",
+    )
+
+
+SEES = "UserWarning: NVIDIA X with CUDA capability sm_120 is not compatible\nCUDA error: no kernel image is available for execution on the device\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("torch 2.6.0+cu124 in /v/lib/python3.12/a", {"published": "pip install torch==2.7.0 --index-url https://download.pytorch.org/whl/cu128"}),
+        ("torch 2.8.0+cu128", {"torch_runs": "2.8.0"}),
+        ("torch 2.8.0+cu126", {"published": "pip install torch==2.8.0"}),
+        ("C:\\v\\Lib\\a.py\ntorch 2.8.0+cu126", {"published": "pip install torch==2.8.0 --index-url https://download.pytorch.org/whl/cu129"}),
+        ("Linux 5.15.148-tegra", {}),
+    ],
+)  # fmt: skip
+def test_the_official_torch_that_runs_on_a_gpu_is_the_nearest_to_the_log_s(
+    said: str, known: dict[str, str]
+) -> None:
+    cause = diagnose([f"{said}\n{SEES}".encode()]).cause
+    assert cause is not None
+    answers = {name: cause.known[name] for name in ("published", "torch_runs") if name in cause.known}
+    assert (cause.entry.id, cause.known["capability"], answers) == ("no-kernel-image", "12.0", known)
+
+
+def test_a_gpu_that_the_log_names_has_its_capability() -> None:
+    known = read_facts("NVIDIA GeForce GTX 1080 Ti (driver 550)\ntorch 2.8.0+cu128").fill({})
+    assert (known["capability"], known["published"]) == (
+        "6.1",
+        "pip install torch==2.8.0 --index-url https://download.pytorch.org/whl/cu126",
+    )
+
+
+def test_a_wheel_for_another_python_is_said_to_be() -> None:
+    refused = "ERROR: torch-2.4.0-cp310-cp310-linux_aarch64.whl is not a supported wheel on this platform."
+    other, same = (diagnose([f"/v/lib/python3.{minor}/a\n{refused}".encode()]).cause for minor in (11, 10))
+    assert other is not None and same is not None
+    assert other.known["other_python"] == "3.10"
+    assert "other_python" not in same.known
