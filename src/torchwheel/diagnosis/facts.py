@@ -11,6 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from torchwheel.diagnosis.libraries import describe
+from torchwheel.hardware.arch import HowItRuns
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.pytorch.releases import published_builds_that_run, read_releases
@@ -147,10 +148,10 @@ class Facts:
         for version in sorted(versions, key=lambda one: abs(versions.index(one) - at)):
             if (release := read_releases().release(version)) is None:
                 continue
-            builds = [one.build for one in published_builds_that_run(release, platform, tag, capability)]
-            if version == own and self.stated.get("torch_label") in [
-                one.label.removeprefix("cu") for one in builds
-            ]:
+            runs = published_builds_that_run(release, platform, tag, capability)
+            # PTX that is older than the GPU leaves kernels out.
+            builds = [one.build for one in runs if one.verdict and one.verdict.how is not HowItRuns.PTX_JIT]
+            if version == own and "cu" + self.stated.get("torch_label", "") in [one.label for one in builds]:
                 return {"torch_runs": version}
             if builds:
                 return {"published": builds[0].command}

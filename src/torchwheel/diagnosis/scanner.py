@@ -331,6 +331,8 @@ def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[R
         return False
     if cause is None:
         return True
+    if one.effect in (Effect.NOTE, Effect.SURVIVED, Effect.PROBE):
+        return False
     if (one.entry.id, one.title) == (cause.entry.id, cause.title) or one.line.number == cause.line.number:
         return False
     if one.entry.rank:
