@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from torchwheel.diagnosis.failures import LogLine
 
@@ -45,6 +45,14 @@ class CMakeMessage:
     def contains(self, number: int) -> bool:
         first, last = self.numbers
         return first <= number <= last and number not in self.foreign
+
+    @property
+    def paragraphs(self) -> Iterator[tuple[str, ...]]:
+        """The lines of each paragraph below the headline."""
+        below = (line for line in self.lines[1:] if line.number not in self.foreign)
+        for filled, own in groupby(below, key=lambda line: line.text != ""):
+            if filled:
+                yield tuple(line.text.strip() for line in own)
 
     def paragraph_at(self, number: int) -> str:
         """Join the paragraph of a line below the headline, because CMake wraps at 77 columns."""

@@ -292,7 +292,7 @@ def _read_details(regex: re.Pattern[str], around: Sequence[str]) -> dict[str, st
 def _unquote_name(name: str) -> str:
     """Unquote a name on a separate line, which may end with a full stop."""
     name = name.partition("  ")[0]
-    return name.rstrip(".").strip(QUOTES) if name.strip(".")[:1] in QUOTES else name
+    return re.split(f"[{QUOTES}]", name)[1] if name[:1] and name[0] in QUOTES else name
 
 
 def _message_below(lines: Sequence[str]) -> str:

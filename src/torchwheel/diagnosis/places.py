@@ -49,7 +49,7 @@ _IGNORED = "Exception ignored in"
 _WARNS = re.compile(
     r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning|(?P<level>W\d{3,4})(?= \d\d:))\b"
     r"(?!: (?:Retrying|Discarding|Unsupported GPU arch)|.{0,200}\bfatal\s{0,3}: )"
-    rf"|^\s*\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
+    rf"|^.{{0,80}}\bDEBUG\b|^\s*\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
 )
 _LAST_OF_COMPILER = re.compile(
     r"^(?:compilation terminated|\d{1,9} errors? generated|collect2|\S*: error: linker command failed)"

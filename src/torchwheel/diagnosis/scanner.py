@@ -11,6 +11,7 @@ from torchwheel.diagnosis import cmake_messages
 from torchwheel.diagnosis.causes import Stop, first_cause
 from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
 from torchwheel.diagnosis.decoding import (
+    LONGEST_TEXT,
     Window,
     is_text,
     line_blocks,
@@ -183,6 +184,8 @@ class _Scan:
         if not self._spend(cost * _WORK_OF_CLASSIFYING):
             return False
         found = classify(place.text, place.nearby, place.after, in_cmake_error=place.message is not None)
+        if found is not None and found.form.id == "cmake-error":
+            found = _classify_paragraphs(place) or found
         if found is not None and found.form.role is Role.STOPPED:
             self._note_stop(place, found)
         elif found is not None and found.form.role is Role.ERROR and not is_status(place.text):
@@ -302,6 +305,18 @@ class _Scan:
             is_text=is_text(self._head),
             is_empty=self._is_empty,
         )
+
+
+def _classify_paragraphs(place: Place) -> Classified | None:
+    """Classify what a message of CMake says below its headline in no line alone, because CMake wraps it."""
+    for lines in place.message.paragraphs if place.message else ():
+        for text in (*lines, " ".join(lines)[:LONGEST_TEXT]):
+            found = classify(text, place.nearby, place.after, in_cmake_error=True)
+            if found is not None and found.form.role is Role.ERROR and not found.form.is_general:
+                return (
+                    None if any(needle in text for needle in grammar_needles()) and text in lines else found
+                )
+    return None
 
 
 def _judge_effect(place: Place, form: Form) -> Effect:

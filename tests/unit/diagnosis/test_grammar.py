@@ -134,7 +134,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("/usr/bin/ld: error: a.o: can't open: Too many open files", "too-many-processes", {"message": "Too many open files"}),
         ("clang: error: the clang compiler does not support '-march=native'", "unknown-flag", {"tool": "clang", "flag": "-march=native"}),
         ("build/csrc/bind.o: file not recognized: file format not recognized", "wrong-machine", {"file": "build/csrc/bind.o", "object": ".o"}),
-        ("##[error]The job running on runner GitHub Actions 12 has exceeded the maximum execution time of 360 minutes.", "interrupted", {"limit": "time"}),
+        ("##[error]The job running on runner GitHub Actions 12 has exceeded the maximum execution time of 360 minutes.", "interrupted", {"limited": "time"}),
         ("slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***", "interrupted", {}),
         ("RuntimeError: Cannot access accelerator device when none is available.", "gpu-not-seen", {"message": "Cannot access accelerator device when none is available."}),
         ("OSError: El archivo de paginación es demasiado pequeño para completar la operación. (os error 1455)", "out-of-memory", {"message": "El archivo de paginación es demasiado pequeño para completar la operación. (os error 1455)", "paging": "1455"}),
