@@ -84,12 +84,11 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
 def _of_entry(entry: Entry) -> Explanation:
     # The captures of each diagnosis in a log of tests/support/diagnosis/logs.
     values = Facts().fill({**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})})
-    what, why, *change = (
-        fill_captures(fill_captures(text, values), values)
-        for text in (entry.title, join_met(entry.means, values), *meet_conditions(entry.change, values))
-    )
+    texts = (entry.title_of(values), join_met(entry.means, values), *meet_conditions(entry.change, values))
+    what, why, *change = (fill_captures(fill_captures(text, values), values) for text in texts)
+    links = tuple(meet_conditions(entry.links, values))
     return Explanation(
-        entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, entry.limits
+        entry.id, "diagnosis", what, why, tuple(change), links, entry.phase.value, entry.limits
     )
 
 

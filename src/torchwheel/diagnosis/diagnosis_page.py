@@ -51,8 +51,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _recognised_dict(one: Recognised) -> dict[str, Any]:
     return {
-        **fields_of(one.entry, "id", "phase", "rank", "applies", "links"),
-        **fields_of(one, "title", "captures", "count", "means", "change"),
+        **fields_of(one.entry, "id", "phase", "rank", "applies"),
+        **fields_of(one, "links", "title", "captures", "count", "means", "change"),
         "line": one.line.number,
         "excerpt": [{"number": line.number, "text": one.facts.own_path(line.text)} for line in one.excerpt],
     }
@@ -84,8 +84,8 @@ def _render_cause(
     yield [paint("What to change:", "heading", colour), *(line for fix in fixes for line in fix)]
     if entry.applies:
         yield wrap(f"Applies to: {entry.limits}", columns)
-    if entry.links:
-        yield ["More:", *(f"  {link}" for link in entry.links)]
+    if cause.links:
+        yield ["More:", *(f"  {link}" for link in cause.links)]
 
 
 def _render_others(diagnosis: Diagnosis, columns: int) -> Iterator[list[str]]:

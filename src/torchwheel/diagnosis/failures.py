@@ -56,7 +56,8 @@ class Entry:
     """One known failure.
 
     Attributes:
-        title: one line; like ``means`` and ``change`` it may contain ``{captures}``.
+        title: one line; like ``means`` and ``change`` it may contain ``{captures}``. Of each, and of the links, only what
+            has no condition or one that holds counts (``facts.meet_conditions``).
         rank: 3 for a cause, 2 for a frequent consequence of another entry near it, 1 for a hint that any other
             entry of the same log overrides, 0 for a class of errors.
         otherwise: default texts of the captures.
@@ -82,6 +83,9 @@ class Entry:
     may_explain: frozenset[str]
     shown_at: frozenset[str]
     memory: str
+
+    def title_of(self, known: Mapping[str, str]) -> str:
+        return fill_captures(join_met(self.title, known), known).strip()
 
     @property
     def limits(self) -> str:
@@ -145,7 +149,7 @@ class Recognised:
 
     @property
     def title(self) -> str:
-        return fill_captures(self.entry.title, self.known).strip()
+        return self.entry.title_of(self.known)
 
     @property
     def may_have_hints(self) -> bool:
@@ -166,6 +170,10 @@ class Recognised:
     @property
     def means(self) -> str:
         return fill_captures(join_met(self.entry.means, self.known), self.known)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        return tuple(meet_conditions(self.entry.links, self.known))
 
     @property
     def change(self) -> tuple[str, ...]:

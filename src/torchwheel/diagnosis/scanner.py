@@ -254,7 +254,7 @@ class _Scan:
         entry = read_causes()[id]
         otherwise = {name: fill_captures(text, caught) for name, text in entry.otherwise.items()}
         captures = {**otherwise, **caught}
-        key = entry.id, "" if entry.rank else fill_captures(entry.title, captures)
+        key = entry.id, "" if entry.rank else entry.title_of(captures)
         if entry.rank or not self._found.has_counted(key):
             warned = self._found.events.pop(key, None)
             event = Recognised(

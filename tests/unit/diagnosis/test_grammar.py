@@ -85,6 +85,12 @@ def always_caught(nodes: Iterable[Any], names: Mapping[int, str]) -> set[str]:
     return found
 
 
+def of_others(text: str, given: Iterable[str]) -> bool:
+    """Whether the conditions of a text leave it out wherever these captures are given."""
+    conditions = re.match(r"(?:\[!?\w+\] )*", text)
+    return conditions is not None and not {*re.findall(r"\[!(\w+)\]", conditions[0])}.isdisjoint(given)
+
+
 def unfilled(form: Form) -> Iterator[str]:
     """The placeholders that a match may leave open; what a condition names brings the others of its text."""
     entry = read_causes()[form.id]
@@ -92,8 +98,8 @@ def unfilled(form: Form) -> Iterator[str]:
     for regex in (form.regex, *form.context):
         names = {number: name.rstrip("0123456789") for name, number in regex.groupindex.items()}
         given |= always_caught(PARSER.parse(regex.pattern), names)
-    texts = (entry.title, *entry.means.splitlines(), *entry.change)
-    always = (text for text in texts if not re.match(r"(?:\[!\w+\] )*\[\w", text))
+    texts = (*entry.title.splitlines(), *entry.means.splitlines(), *entry.change)
+    always = (text for text in texts if not (re.match(r"(?:\[!\w+\] )*\[\w", text) or of_others(text, given)))
     for name in (name for text in always for name in PLACEHOLDER.findall(text)):
         if name.removesuffix("_here") not in given:
             yield name
