@@ -28,9 +28,7 @@ STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
 SAYS = "step-says"
 """The class of a failure whose last words have no known form."""
-GENERAL = frozenset(
-    {"tool-error", "python-exception", "setup-failed", "cmake-error", "remote-compilation-failed"}
-)
+GENERAL = frozenset({"tool-error", "python-exception", "setup-failed", "cmake-error"})
 """Classes of errors of which only the tool's own message is known."""
 ANNOUNCING = frozenset(
     {"compiler-does-not-work", "cmake-error", "build-backend-missing", "cuda-compiler-broken"}
@@ -56,8 +54,8 @@ class Entry:
     """One known failure.
 
     Attributes:
-        title: one line; like ``means`` and ``change`` it may contain ``{captures}``. Of each, and of the links, only what
-            has no condition or one that holds counts (``facts.meet_conditions``).
+        title: one line; like ``means`` and ``change`` it may contain ``{captures}``. Of each, and of the links, only
+            what has no condition or one that holds counts (``facts.meet_conditions``).
         rank: 3 for a cause, 2 for a frequent consequence of another entry near it, 1 for a hint that any other
             entry of the same log overrides, 0 for a class of errors.
         otherwise: default texts of the captures.

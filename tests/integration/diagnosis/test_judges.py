@@ -146,13 +146,13 @@ NO_REDIS = {"SCCACHE_REDIS_ENDPOINT": "redis://127.0.0.1:1"}
 # Tool; its arguments; environment; class, or clean; what must be caught.
 CACHES: list[tuple[str, tuple[str, ...], dict[str, str], str, dict[str, str]]] = [
     ("distcc", ("g++", "-c", "one.cpp"), NOBODY, "clean", {}),
-    ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "helper-unreachable", {"host": "127.0.0.1:1"}),
-    ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "helper-unreachable", {"host": "no-such.invalid"}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "compiler-launcher-failed", {"host": "127.0.0.1:1", "distcc": "yes"}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "compiler-launcher-failed", {"host": "no-such.invalid", "distcc": "yes"}),
     ("distcc", ("g++", "-c", "name.cpp"), NOBODY, "source-error", {"file": "name.cpp", "line": "1"}),
-    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "cache-cannot-compile", {"tool": "sccache"}),
+    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "compiler-launcher-failed", {"tool": "sccache", "refused": "yes"}),
     ("sccache", ("g++", "-c", "name.cpp"), {}, "source-error", {"file": "name.cpp", "line": "1"}),
-    ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "cache-server-failed", {}),
-    ("sccache", ("--start-server",), NO_REDIS, "cache-server-failed", {}),
+    ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "compiler-launcher-failed", {}),
+    ("sccache", ("--start-server",), NO_REDIS, "compiler-launcher-failed", {}),
     ("sccache", ("--stop-server",), {}, "clean", {}),
     ("ccache", ("no_such_program", "-c", "one.cpp"), {}, "command-missing", {"program": "no_such_program"}),
     ("ccache", ("g++", "-c", "one.cpp"), {"CCACHE_DIR": "/proc/no"}, "tool-error", {"tool": "ccache"}),

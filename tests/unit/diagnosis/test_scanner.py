@@ -171,7 +171,7 @@ def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> 
             "    C:/VS/MSBuild.exe\n\n"
             "  to get the value of VCTargetsPath:\n\n"
             "    C:\\x.targets(67,5): error MSB8020: The build tools for v143 (Toolset = 'v143') cannot be found.\n",
-            "msvc-toolset-missing",
+            "visual-studio-incomplete",
             8,
         ),
         # NVlabs/instant-ngp#548: MSBuild tells of the command before the command's own words.
