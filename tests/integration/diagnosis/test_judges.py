@@ -50,7 +50,7 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
     (("make", "calls"), "command-missing", {"program": "no_such_program"}),
     (("make", "all"), "build-stopped", {}),
     (("bash", "-c", "no_such_program; false"), "command-missing", {"program": "no_such_program"}),
-    (("bash", "-c", "set -u; echo $NO_SUCH"), "variable-unset", {"variable": "NO_SUCH"}),
+    (("bash", "-c", "set -u; echo $NO_SUCH"), "value-unset", {"variable": "NO_SUCH"}),
     (("bash", "-c", "bash -c 'kill -9 $$'; exit 1"), "killed", {}),
 ]  # fmt: skip
 IN_ENGLISH: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
@@ -63,7 +63,7 @@ IN_ENGLISH: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
     (("mold", "-run", "g++", "calls.cpp"), "undefined-symbol", {"symbol": "nobody_defines_this()"}),
     (("lld-link", "/dll", "/noentry", "no_such.lib"), "library-missing", {"library": "no_such"}),
     (("lld-link", "/dll", "/noentry", "no_such.obj"), "file-missing", {"name": "no_such.obj"}),
-    (("zsh", "-c", "set -u; echo $NO_SUCH"), "variable-unset", {"variable": "NO_SUCH"}),
+    (("zsh", "-c", "set -u; echo $NO_SUCH"), "value-unset", {"variable": "NO_SUCH"}),
     (("nvcc", "-c", "header.cpp", "-x", "cu"), "header-missing", {"header": "no_such_header.h", "line": "1"}),
     (("nvcc", "-fno-such-option", "one.cpp"), "unknown-flag", {"tool": "nvcc", "flag": "-fno-such-option"}),
     (("ninja", "-f", "build.ninja"), "missing-input", {"name": "no_such.c", "target": "a.o"}),
@@ -146,13 +146,13 @@ NO_REDIS = {"SCCACHE_REDIS_ENDPOINT": "redis://127.0.0.1:1"}
 # Tool; its arguments; environment; class, or clean; what must be caught.
 CACHES: list[tuple[str, tuple[str, ...], dict[str, str], str, dict[str, str]]] = [
     ("distcc", ("g++", "-c", "one.cpp"), NOBODY, "clean", {}),
-    ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "compiler-launcher-failed", {"host": "127.0.0.1:1", "distcc": "yes"}),
-    ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "compiler-launcher-failed", {"host": "no-such.invalid", "distcc": "yes"}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "launcher-failed", {"host": "127.0.0.1:1"}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "launcher-failed", {"host": "no-such.invalid"}),
     ("distcc", ("g++", "-c", "name.cpp"), NOBODY, "source-error", {"file": "name.cpp", "line": "1"}),
-    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "compiler-launcher-failed", {"tool": "sccache", "refused": "yes"}),
+    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "launcher-failed", {"tool": "sccache", "refused": "yes"}),
     ("sccache", ("g++", "-c", "name.cpp"), {}, "source-error", {"file": "name.cpp", "line": "1"}),
-    ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "compiler-launcher-failed", {}),
-    ("sccache", ("--start-server",), NO_REDIS, "compiler-launcher-failed", {}),
+    ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "launcher-failed", {}),
+    ("sccache", ("--start-server",), NO_REDIS, "launcher-failed", {}),
     ("sccache", ("--stop-server",), {}, "clean", {}),
     ("ccache", ("no_such_program", "-c", "one.cpp"), {}, "command-missing", {"program": "no_such_program"}),
     ("ccache", ("g++", "-c", "one.cpp"), {"CCACHE_DIR": "/proc/no"}, "tool-error", {"tool": "ccache"}),

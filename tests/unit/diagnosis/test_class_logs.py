@@ -27,7 +27,7 @@ EXPECTED = {
     "wrong-machine.apple": (3, {"file": "/opt/libtorch/lib/libtorch_cpu.dylib"}),
     "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
     "killed.ninja": (7, {}),
-    "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
+    "packaging-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
     "missing-input.cython": (
         3,
         {
