@@ -114,9 +114,10 @@ def explain_exception(
     gone = f"{module}.{captures.get('name', '').lstrip('.')}".rstrip(".")
     if id in _NAMES and not {module, gone}.isdisjoint(table["removed"]):
         bundled = {"bundled": "yes"} if known["distribution"] == "setuptools" else {}
-        return "python-too-new", {**known, "gone": gone, **bundled}
+        return "python-library-unfit", {**known, "gone": gone, "removed": "yes", **bundled}
     if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
-        return "python-incomplete" if gone in table["optional"] else "python-too-old", {**known, "gone": gone}
+        optional = {"optional": "yes"} if gone in table["optional"] else {}
+        return "python-library-unfit", {**known, "gone": gone, **optional}
     folder = re.split(r"[/\\]", own[0].file)[-2:][0] if own else ""
     if id == "python-module-missing" and _is_part_of(module, folder):
         return "extension-module-missing", {**known, "name": module, "module": folder}

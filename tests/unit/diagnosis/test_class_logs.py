@@ -36,11 +36,17 @@ EXPECTED = {
             "module": "my_seq.fast",
         },
     ),
-    "python-too-new.distutils": (
+    "python-library-unfit.distutils": (
         22,
-        {"module": "distutils", "distribution": "setuptools", "gone": "distutils", "bundled": "yes"},
+        {
+            "module": "distutils",
+            "distribution": "setuptools",
+            "gone": "distutils",
+            "removed": "yes",
+            "bundled": "yes",
+        },
     ),
-    "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
+    "relocation-unfit.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
     "setup-failed.lines": (
         7,
         {

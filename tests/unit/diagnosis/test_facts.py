@@ -229,7 +229,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("ImportError: generic_type: type \"Net\" referenced unknown base type \"torch::nn::Module\"", "modules-unfit", "defines torch::nn::Module comes first"),
         ("ERROR:root:Fatal exception\nTraceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    os.link(a, b)\nOSError: [Errno 18] Invalid cross-device link: '/tmp/a' -> '/home/me/a'", "file-system-failed", "TMPDIR"),
         ("  Caused by: failed to hardlink file from /c/a to /d/a: Invalid cross-device link (os error 18)", "file-system-failed", "UV_LINK_MODE=copy"),
-        ("The following packages have unmet dependencies:\n libnccl-dev : Depends: libnccl2 (= 2.18.3-1+cuda12.2) but 2.13.4 is to be installed\nE: Unable to correct problems, you have held broken packages.", "packages-held", "apt-mark unhold"),
+        ("The following packages have unmet dependencies:\n libnccl-dev : Depends: libnccl2 (= 2.18.3-1+cuda12.2) but 2.13.4 is to be installed\nE: Unable to correct problems, you have held broken packages.", "system-package-unavailable", "apt-mark unhold"),
         ("error: Cannot uninstall package; RECORD file not found at: C:\\v\\Lib\\site-packages\\torch-2.2.1.dist-info\\RECORD", "not-removable", "--ignore-installed"),
         ("In file included from /v/torch/extension.h:5,\n                 from csrc/ops.c:1:\n/v/torch/all.h:3:10: fatal error: cassert: No such file or directory", "header-missing", "csrc/ops.c is compiled as C"),
         ("LINK : fatal error LNK1318: Unexpected PDB error; RPC (23) '(0x000006E7)'", "linker-file", "mspdbsrv"),

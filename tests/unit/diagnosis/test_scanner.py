@@ -161,7 +161,7 @@ def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> 
             "  It fails with the following output:\n\n"
             "    clang-15: error: cannot find ROCm device library; provide its path via '--rocm-path'\n"
             "    gmake: *** [Makefile:127: cmTC_5f78f/fast] Error 2\n",
-            "gpu-toolkit-missing",
+            "compiler-part-missing",
             8,
         ),
         # osqp/qdldl#43: CMake runs MSBuild.
@@ -178,7 +178,7 @@ def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> 
         (
             'CUDA 11.1.targets(785,9): error MSB3721: “"C:\\nvcc.exe" "D:\\a code\\a.cu"” 1. [D:\\a.vcxproj]\n'
             "  nvcc fatal   : A single input file is required for a non-link phase when an outputfile is specified\n",
-            "blank-in-path",
+            "option-unfit",
             2,
         ),
         # vllm-project/vllm#10689: docker's seconds stand before an indented line, and alone on an empty one.

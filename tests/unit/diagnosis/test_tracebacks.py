@@ -61,25 +61,25 @@ def commands(cause: Recognised) -> str:
         (
             [("/w/setup.py", "import sys, imp")],
             "ModuleNotFoundError: No module named 'imp'",
-            "python-too-new",
+            "python-library-unfit",
             {"gone": "imp"},
         ),
         (
             [(f"{SITE}/colorclass/codes.py", "from collections import Mapping")],
             "ImportError: cannot import name 'Mapping' from 'collections' (/l/python3.12/collections/__init__.py)",
-            "python-too-new",
+            "python-library-unfit",
             {"gone": "collections.Mapping", "raised_in": "colorclass"},
         ),
         (
             [(f"{SITE}/vllm/a.py", "from typing import Self")],
             "ImportError: cannot import name 'Self' from 'typing' (/usr/lib/python3.10/typing.py)",
-            "python-too-old",
+            "python-library-unfit",
             {"gone": "typing.Self", "raised_in": "vllm"},
         ),
         (
             [("/l/python3.12/ctypes/__init__.py", "from _ctypes import Union")],
             "ModuleNotFoundError: No module named '_ctypes'",
-            "python-incomplete",
+            "python-library-unfit",
             {"gone": "_ctypes"},
         ),
         (
