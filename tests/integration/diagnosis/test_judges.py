@@ -43,7 +43,7 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
     (("g++", "one.cpp", "two.cpp", "-shared", "-fPIC"), "duplicate-symbol", {"symbol": "same()"}),
     (("g++", "one.cpp", "-shared", "-fPIC", "-lno_such"), "library-missing", {"library": "no_such"}),
     (("g++", "-fno-such-option", "-c", "one.cpp"), "unknown-flag", {"flag": "-fno-such-option", "tool": "g++"}),
-    (("g++", "-c", "refuses.cpp"), "hash-error", {"file": "refuses.cpp", "line": "1"}),
+    (("g++", "-c", "refuses.cpp"), "source-refuses", {"file": "refuses.cpp", "line": "1"}),
     (("g++", "-Wall", "-Werror", "-c", "unused.cpp"), "warning-as-error", {"flag": "unused-variable", "line": "1"}),
     (("g++", "-c", "wrong.s"), "assembler-error", {"file": "wrong.s", "line": "2"}),
     (("make", "needs"), "missing-input", {"name": "no_such.c"}),
@@ -54,7 +54,7 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
     (("bash", "-c", "bash -c 'kill -9 $$'; exit 1"), "killed", {}),
 ]  # fmt: skip
 IN_ENGLISH: list[tuple[tuple[str, ...], str, dict[str, str]]] = [
-    (("g++", "-c", "asserts.cpp"), "static-assertion", {"message": "int has nine bytes", "line": "1"}),
+    (("g++", "-c", "asserts.cpp"), "source-refuses", {"message": "int has nine bytes", "line": "1"}),
     (("clang++", "-c", "header.cpp"), "header-missing", {"header": "no_such_header.h", "line": "1"}),
     (("clang++", "-fno-such-option", "-c", "one.cpp"), "unknown-flag", {"flag": "-fno-such-option"}),
     (("g++", "-fuse-ld=lld", "calls.cpp"), "undefined-symbol", {"symbol": "nobody_defines_this()"}),

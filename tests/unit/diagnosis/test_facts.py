@@ -188,7 +188,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
 @pytest.mark.parametrize(
     ("log", "id", "fix"),
     [
-        ("Hash for torch (2.1.2) from archive torch-2.1.2.whl not found in known hashes", "hash-mismatch", "poetry cache"),
+        ("Hash for torch (2.1.2) from archive torch-2.1.2.whl not found in known hashes", "hash-unfit", "poetry cache"),
         ("  ╰─▶ Cannot solve the request because of: a * cannot be installed\n      └─ a 1 would require\n         └─ b >=2,<3, for which no candidates were found.", "version-conflict", "has b >=2,<3: add"),
         ("  ╰─▶ Cannot solve the request because of: a * cannot be installed: a would require __cuda *", "version-conflict", "CONDA_OVERRIDE_CUDA"),
         ("  Unable to find installation candidates for torch (2.5.1)", "requirement-not-found", "take a Python"),
