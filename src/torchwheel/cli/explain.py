@@ -60,7 +60,7 @@ def read_explanations() -> tuple[Explanation, ...]:
     others = sorted((one for one in messages if one.id not in listed), key=lambda one: one.id)
     return (
         *(_of_message(one, rules[one.id]) for one in of_rules),
-        *(_of_entry(entry) for entry in (*read_catalogue(), *read_classes().values())),
+        *(one for entry in (*read_catalogue(), *read_classes().values()) for one in _of_entry(entry)),
         *map(_of_message, others),
     )
 
@@ -81,15 +81,21 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
     )
 
 
-def _of_entry(entry: Entry) -> Explanation:
-    # The captures of each diagnosis in a log of tests/support/diagnosis/logs.
-    values = Facts().fill({**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})})
-    texts = (entry.title_of(values), join_met(entry.means, values), *meet_conditions(entry.change, values))
-    what, why, *change = (fill_captures(fill_captures(text, values), values) for text in texts)
-    links = tuple(meet_conditions(entry.links, values))
-    return Explanation(
-        entry.id, "diagnosis", what, why, tuple(change), links, entry.phase.value, entry.limits
-    )
+def _of_entry(entry: Entry) -> Iterator[Explanation]:
+    # The captures of each diagnosis in a log of tests/support/diagnosis/logs; of a class of several kinds, one of each.
+    kinds = shipped_toml(_EXAMPLES).get(entry.id, {})
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        values = Facts().fill({**entry.otherwise, **kind})
+        texts = (
+            entry.title_of(values),
+            join_met(entry.means, values),
+            *meet_conditions(entry.change, values),
+        )
+        what, why, *change = (fill_captures(fill_captures(text, values), values) for text in texts)
+        links = tuple(meet_conditions(entry.links, values))
+        yield Explanation(
+            entry.id, "diagnosis", what, why, tuple(change), links, entry.phase.value, entry.limits
+        )
 
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}

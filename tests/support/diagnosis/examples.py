@@ -1,6 +1,7 @@
 """diagnosis/examples.toml, made from the logs: ``python -m diagnosis.examples`` writes it.
 
-An example that no log gives, because its cause has none, is written by hand and stays.
+An example that no log gives, because its cause has none, is written by hand and stays, and so are those of the kinds of
+one class.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from torchwheel.system.toml import read_toml
 
 FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z]\w*)[^}]*\}")
+Values = Mapping[str, str]
 _HEAD = """\
 # What the placeholders of a diagnosis stand for in `torchwheel explain`: what was found in its log in
-# tests/support/diagnosis/logs, where there is one. In the order of the ids.
+# tests/support/diagnosis/logs, where there is one; of a class of several kinds, one for each. In the order of the ids.
 
 """
 
@@ -36,7 +38,7 @@ def captures(id: str) -> tuple[Mapping[str, str], ...]:
     return tuple(cause.captures for cause in found if cause is not None and cause.entry.id == id)
 
 
-def examples() -> Mapping[str, Mapping[str, str]]:
+def examples() -> Mapping[str, Values | list[Values]]:
     """Every example by its id: what is there, if it still agrees with the logs, or what the first log gives."""
     there = read_toml(FILE)
     return {
@@ -46,7 +48,9 @@ def examples() -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _values(entry: Entry, there: Mapping[str, str]) -> Mapping[str, str]:
+def _values(entry: Entry, there: Values | list[Values]) -> Values | list[Values]:
+    if isinstance(there, list):
+        return there
     found = captures(entry.id)
     if not found or (there and any(there.items() <= one.items() for one in found)):
         return there
@@ -64,11 +68,16 @@ def written() -> str:
     """Return the text of the file."""
     tables = sorted(examples().items())
     return _HEAD + "".join(
-        f"{id} = {{ "
-        + ", ".join(f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in values.items())
-        + " }\n"
+        f"{id} = [{', '.join(map(_inline, values))}]\n"
+        if isinstance(values, list)
+        else f"{id} = {_inline(values)}\n"
         for id, values in tables
     )
+
+
+def _inline(values: Values) -> str:
+    pairs = (f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in values.items())
+    return f"{{ {', '.join(pairs)} }}" if values else "{}"
 
 
 if __name__ == "__main__":
