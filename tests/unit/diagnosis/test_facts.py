@@ -226,7 +226,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)", "cuda-home-not-set", "CUDA_HOME=…"),
         ("AttributeError: '_OpNamespace' 'apex' object has no attribute 'norm'\n  File \"/v/lib/python3.11/site-packages/apex/__init__.py\", line 9", "extension-module-missing", "git+https://github.com/NVIDIA/apex.git"),
         ("ImportError: /v/lib/python3.11/site-packages/torch_scatter/_C.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKNSt7", "extension-abi-mismatch", "--no-cache-dir torch_scatter`"),
-        ("ImportError: generic_type: type \"Net\" referenced unknown base type \"torch::nn::Module\"", "modules-unfit", "defines torch::nn::Module comes first"),
+        ("ImportError: generic_type: type \"Net\" referenced unknown base type \"torch::nn::Module\"", "module-unfit", "defines torch::nn::Module comes first"),
         ("ERROR:root:Fatal exception\nTraceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    os.link(a, b)\nOSError: [Errno 18] Invalid cross-device link: '/tmp/a' -> '/home/me/a'", "file-system-failed", "TMPDIR"),
         ("  Caused by: failed to hardlink file from /c/a to /d/a: Invalid cross-device link (os error 18)", "file-system-failed", "UV_LINK_MODE=copy"),
         ("The following packages have unmet dependencies:\n libnccl-dev : Depends: libnccl2 (= 2.18.3-1+cuda12.2) but 2.13.4 is to be installed\nE: Unable to correct problems, you have held broken packages.", "system-package-unavailable", "apt-mark unhold"),

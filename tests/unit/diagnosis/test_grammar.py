@@ -249,7 +249,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("RuntimeError:", "python-exception", {"kind": "RuntimeError"}),
         ("Exception: not with this CUDA", "python-exception", {"kind": "Exception", "message": "not with this CUDA"}),
         ("PackagesNotFoundError: The following packages are not available from current channels:", "conda-package-missing", {}),
-        ("ImportError: DLL load failed: The operating system cannot run %1.", "shared-library-unfit", {"message": "The operating system cannot run %1."}),
+        ("ImportError: DLL load failed: The operating system cannot run %1.", "shared-library-missing", {"message": "The operating system cannot run %1."}),
         ("distcc[4711] ERROR: compile a.cpp on localhost failed", "tool-error", {"file": "a.cpp", "remote": "localhost"}),
         ('sccache: caused by: Compiler not supported: "nvcc fatal   : Failed to preprocess host compiler properties.\\n"', "launcher-failed", {"tool": "sccache", "message": "nvcc fatal   : Failed to preprocess host compiler properties.", "refused": "yes"}),
         ("sccache: caused by: cannot find binary path", "launcher-failed", {"tool": "sccache", "message": "cannot find binary path", "refused": "yes"}),
