@@ -62,25 +62,25 @@ def commands(cause: Recognised) -> str:
             [("/w/setup.py", "import sys, imp")],
             "ModuleNotFoundError: No module named 'imp'",
             "python-library-unfit",
-            {"gone": "imp"},
+            {"gone": "imp", "removed": "yes"},
         ),
         (
             [(f"{SITE}/colorclass/codes.py", "from collections import Mapping")],
             "ImportError: cannot import name 'Mapping' from 'collections' (/l/python3.12/collections/__init__.py)",
             "python-library-unfit",
-            {"gone": "collections.Mapping", "raised_in": "colorclass"},
+            {"gone": "collections.Mapping", "raised_in": "colorclass", "removed": "yes"},
         ),
         (
             [(f"{SITE}/vllm/a.py", "from typing import Self")],
             "ImportError: cannot import name 'Self' from 'typing' (/usr/lib/python3.10/typing.py)",
             "python-library-unfit",
-            {"gone": "typing.Self", "raised_in": "vllm"},
+            {"gone": "typing.Self", "raised_in": "vllm", "removed": None, "optional": None},
         ),
         (
             [("/l/python3.12/ctypes/__init__.py", "from _ctypes import Union")],
             "ModuleNotFoundError: No module named '_ctypes'",
             "python-library-unfit",
-            {"gone": "_ctypes"},
+            {"gone": "_ctypes", "optional": "yes"},
         ),
         (
             [("/w/a.py", "import torch"), (f"{SITE}/torch/_torch_docs.py", "add_docstr(torch.potrs,")],
@@ -122,7 +122,7 @@ def commands(cause: Recognised) -> str:
     ],
 )
 def test_class_and_captures(
-    frames: list[tuple[str, str]], error: str, id: str, known: dict[str, str]
+    frames: list[tuple[str, str]], error: str, id: str, known: dict[str, str | None]
 ) -> None:
     cause = cause_of(*frames, error=error)
     assert cause.entry.id == id
