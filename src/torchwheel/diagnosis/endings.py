@@ -12,6 +12,7 @@ from torchwheel.diagnosis.failures import LogLine
 from torchwheel.system.toml import read_toml
 
 _TABLE = Path(__file__).with_name("endings.toml")
+_COUNTER = re.compile(r"(?:^|\s)\[ *\d{1,6}(?:/\d{1,6}|%)\] (?!RUN|COPY|FROM|ADD)")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,16 @@ def last_ending(lines: Sequence[tuple[str, LogLine]]) -> int:
             return line.number if all(step.startswith("[") and counted for step in begun - steps) else 0
         begun |= steps
     return 0
+
+
+def last_step(lines: Sequence[tuple[str, LogLine]]) -> int:
+    """Return the number of the last line with a counter of steps, such as ``[158/337]``; 0 if there is none.
+
+    Args:
+        lines: as for ``last_ending``.
+    """
+    counted = (line.number for plain, line in reversed(lines) if any(map(_COUNTER.search, (plain, line.text))))
+    return next(counted, 0)
 
 
 @cache

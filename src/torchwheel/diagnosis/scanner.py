@@ -18,7 +18,7 @@ from torchwheel.diagnosis.decoding import (
     read_chunks,
     read_windows,
 )
-from torchwheel.diagnosis.endings import last_ending, read_endings, settles
+from torchwheel.diagnosis.endings import last_ending, last_step, read_endings, settles
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.failures import (
     SAYS,
@@ -281,7 +281,9 @@ class _Scan:
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
         events = sorted(self._found.events.values(), key=lambda one: one.line.number)
         ended = last_ending(self._tail)
-        cause = first_cause(events, self._found.stops, self._lines, ended)
+        # What goes on to compile after an error, and reports no failed step, has survived it.
+        went_on = ended or (0 if self._found.stops else last_step(self._tail))
+        cause = first_cause(events, self._found.stops, self._lines, went_on)
         if cause is not None:
             head = self._head.decode("utf-8", "replace")
             log = "\n".join([head, *(line.text for line in cause.excerpt)])

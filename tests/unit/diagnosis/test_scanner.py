@@ -393,3 +393,11 @@ def test_a_message_that_uv_filled_is_matched_whole() -> None:
     cause = diagnose([log]).cause
     assert cause is not None
     assert (cause.entry.id, cause.line.number, cause.captures["torch"]) == ("cuda-major-mismatch", 1, "12.1")
+
+
+def test_a_build_that_goes_on_after_an_error_and_breaks_off_is_no_failure() -> None:
+    went_on = "".join(f"[{step}/337] Building CXX object a{step}.o\n" for step in range(80, 90))
+    found = diagnose([f"/bin/sh: 1: nvidia-smi: not found\n{went_on}[90/337] Building C".encode()])
+    assert (found.outcome, found.cause) == (Outcome.UNKNOWN, None)
+    stopped = diagnose([f"{went_on}/bin/sh: 1: nvcc: not found\nninja: build stopped: subcommand failed.\n".encode()])
+    assert (stopped.outcome, ids(stopped)) == (Outcome.FAILED, ["command-missing"])
