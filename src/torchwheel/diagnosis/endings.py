@@ -68,7 +68,9 @@ def last_step(lines: Sequence[tuple[str, LogLine]]) -> int:
     Args:
         lines: as for ``last_ending``.
     """
-    counted = (line.number for plain, line in reversed(lines) if any(map(_COUNTER.search, (plain, line.text))))
+    counted = (
+        line.number for plain, line in reversed(lines) if any(map(_COUNTER.search, (plain, line.text)))
+    )
     return next(counted, 0)
 
 

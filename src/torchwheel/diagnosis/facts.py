@@ -77,7 +77,7 @@ _HINT = re.compile(
     r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!lags to )(?<!ailed to )(?<!able to )(?<!rying to ))(?:[Pp]lease )?"
     r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of| \S+/\S+@).+"
 )
-_UNFINISHED = re.compile(r"\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
+_UNFINISHED = re.compile(r":\s*$|\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
 _LONGEST_HINT = 200
 _ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")

@@ -399,5 +399,7 @@ def test_a_build_that_goes_on_after_an_error_and_breaks_off_is_no_failure() -> N
     went_on = "".join(f"[{step}/337] Building CXX object a{step}.o\n" for step in range(80, 90))
     found = diagnose([f"/bin/sh: 1: nvidia-smi: not found\n{went_on}[90/337] Building C".encode()])
     assert (found.outcome, found.cause) == (Outcome.UNKNOWN, None)
-    stopped = diagnose([f"{went_on}/bin/sh: 1: nvcc: not found\nninja: build stopped: subcommand failed.\n".encode()])
+    stopped = diagnose(
+        [f"{went_on}/bin/sh: 1: nvcc: not found\nninja: build stopped: subcommand failed.\n".encode()]
+    )
     assert (stopped.outcome, ids(stopped)) == (Outcome.FAILED, ["command-missing"])
