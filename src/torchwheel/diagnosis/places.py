@@ -34,7 +34,7 @@ WARNING_LINES = 6
 
 _OF_FAILURE = re.compile(
     r"(?i)error|exception(?! for this dir)|traceback|fail|fatal|killed|abort|stopp|exit|terminated|\*\*\*"
-    r"|note: |\[end of output\]|^\s*[\xd7\u2570\u2502\u251c]"
+    r"|note: |hint: |help: |\[end of output\]|^\s*[\xd7\u2570\u2502\u251c]"
 )
 _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
 _LOGGED_WARNING = re.compile(
