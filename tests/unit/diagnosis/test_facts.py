@@ -11,7 +11,7 @@ import pytest
 import torchwheel
 from torchwheel.diagnosis.diagnosis_page import render, to_dict
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
-from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.diagnosis.grammar import read_causes, read_classes
 from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 from unit.diagnosis.test_logs import FAILURES, text_of
@@ -347,3 +347,11 @@ def test_a_wheel_for_another_python_is_said_to_be() -> None:
     assert other is not None and same is not None
     assert other.known["other_python"] == "3.10"
     assert "other_python" not in same.known
+
+
+def test_every_condition_of_a_text_has_a_name_that_is_read_as_one() -> None:
+    texts = [
+        text for one in read_causes().values() for text in (one.title, *one.means.splitlines(), *one.change)
+    ]
+    unread = re.compile(r"(?:\[!?[a-z_]+\] )*\[!?(?![a-z_]+\])\w+\] ")
+    assert [text for text in texts if unread.match(text)] == []

@@ -255,7 +255,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("sccache: caused by: cannot find binary path", "launcher-failed", {"tool": "sccache", "message": "cannot find binary path", "refused": "yes"}),
         ("sccache: error: Timed out waiting for server startup", "launcher-failed", {"message": "Timed out waiting for server startup", "server": "yes"}),
         ("sccache: error: Connection to server timed out", "launcher-failed", {"message": "Connection to server timed out", "server": "yes"}),
-        ("caused by: error reading compile response from server", "launcher-failed", {"message": "error reading compile response from server", "server": "yes"}),
+        ("caused by: error reading compile response from server", "launcher-failed", {"message": "error reading compile response from server", "server": "yes", "died": "error reading compile response"}),
         ("ERROR 2023-03-03T20:31:14Z: sccache::server: failed to start server: Invalid argument (os error 22)", "launcher-failed", {"message": "failed to start server: Invalid argument (os error 22)", "server": "yes"}),
         ('ccache: error: Could not find compiler "g++-13" in PATH', "command-missing", {"program": "g++-13"}),
         ("clang++-18: error: unable to execute command: Killed", "killed", {"program": "clang++-18"}),
