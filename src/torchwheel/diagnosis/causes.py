@@ -48,6 +48,9 @@ def first_cause(
     log = _Log([one for one in messages if one.entry.rank != 1 or not log.is_idle_hint(one)], stops)
     for effect in Effect:
         found = [one for one in log.messages if log.actual_effect(one) is effect]
+        if effect is Effect.SAID and not stops:
+            # No step failed after it, and the work went on.
+            found = [one for one in found if one.line.number > went_on]
         if effect is Effect.SURVIVED:
             # The last one may not have been survived, unless the log goes on well.
             found = [one for one in found[-1:] if one.line.number > went_on]
