@@ -32,14 +32,14 @@ class Stop(NamedTuple):
 
 
 def first_cause(
-    events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0, went_on: int = 0
+    events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0, ended: int = 0
 ) -> Recognised | None:
     """Find the event that explains the failure.
 
     Args:
         events: in any order.
         stops: in the order of their lines.
-        went_on: the last line that says that work ended or went on well, 0 for none.
+        ended: the line with which the log ends well, 0 for none.
     """
     ordered = sorted(events, key=lambda one: (_start_line(one), one.line.number))
     messages = [max(group, key=_specificity) for _, group in groupby(ordered, key=_start_line)]
@@ -48,19 +48,16 @@ def first_cause(
     log = _Log([one for one in messages if one.entry.rank != 1 or not log.is_idle_hint(one)], stops)
     for effect in Effect:
         found = [one for one in log.messages if log.actual_effect(one) is effect]
-        if effect is Effect.SAID and not stops:
-            # No step failed after it, and the work went on.
-            found = [one for one in found if one.line.number > went_on]
         if effect is Effect.SURVIVED:
-            # The last one may not have been survived, unless the log goes on well.
-            found = [one for one in found[-1:] if one.line.number > went_on]
+            # The last one may not have been survived, unless the log ends well.
+            found = [one for one in found[-1:] if one.line.number > ended]
         first = next(iter(found), None)
         # The log ends with a probe at which the tool stopped.
         ends = (
             first is not None
             and effect is Effect.PROBE
             and lines - first.line.number <= STEP_LINES
-            and not went_on
+            and not ended
         )
         if first is not None and (effect not in _ANSWERS or stops or ends):
             return log.find_explanation(first)

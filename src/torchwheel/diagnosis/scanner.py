@@ -281,9 +281,18 @@ class _Scan:
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
         events = sorted(self._found.events.values(), key=lambda one: one.line.number)
         ended = last_ending(self._tail)
-        # What goes on to compile after an error, and reports no failed step, has survived it.
-        went_on = ended or (0 if self._found.stops else last_step(self._tail))
-        cause = first_cause(events, self._found.stops, self._lines, went_on)
+        # A script that does without a program goes on to count its steps, and none fails.
+        counted = 0 if self._found.stops else last_step(self._tail)
+        events = [
+            replace(one, effect=Effect.NOTE)
+            if one.entry.id in _SURVIVABLE
+            and not one.entry.rank
+            and one.goes_on
+            and one.line.number < counted
+            else one
+            for one in events
+        ]
+        cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
             head = self._head.decode("utf-8", "replace")
             log = "\n".join([head, *(line.text for line in cause.excerpt)])

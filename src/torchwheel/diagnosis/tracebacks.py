@@ -33,7 +33,8 @@ _PYTHON = re.compile(r"[/\\](?:python|cpython-)3\.(?P<minor>\d{1,2})|[Pp]ython3(
 _BUILDING = re.compile(
     r"^(?:#\d+ )?\s*(?:[\d.]+ )?(?:Collecting (?P<name>[\w.-]{1,80}?)(?:[ =<>~!\[@;]|$)"
     r"|(?:Using cached|Downloading) (?:\S{1,200}/)?(?P<name2>[\w.-]{1,80}?)-\d[\w.+]{0,40}(?:\.tar\.gz|\.zip)"
-    r"|.{0,3}Failed to build [`'](?P<name3>[\w.-]{1,80}?)(?:[ =@]|[`'])|Building wheels? for (?:collected packages: )?(?P<name4>[\w.-]{1,80}))"
+    r"|.{0,3}Failed to build [`'](?P<name3>[\w.-]{1,80}?)(?:[ =@]|[`'])|Building wheels? for (?:collected packages: )?"
+    r"(?P<name4>[\w.-]{1,80}))"
 )
 _ISOLATED = re.compile(r"pip-build-env-|[/\\]builds-v0[/\\]|[/\\]build-env-")
 _SETUP = re.compile(
