@@ -287,16 +287,15 @@ def test_what_a_log_says_is_read_and_asked_for(row: dict[str, str]) -> None:
     assert [name for name in names if not re.search(rf"\[!?{name}\] |\{{{name}\}}|\"{name}\"", texts)] == []
 
 
+EMBEDDED = ".\\python_embeded\\python.exe"
+
+
 @pytest.mark.parametrize(
     ("log", "pip", "python"),
     [
         ("Resolved 12 packages in 31ms", "uv pip", "python"),
         ("RUN uv sync --frozen", "uv pip", "python"),
-        (
-            "F:\\C\\python_embeded\\Lib\\a.py",
-            ".\\python_embeded\\python.exe -m pip",
-            ".\\python_embeded\\python.exe",
-        ),
+        ("F:\\python_embeded\\a.py", f"{EMBEDDED} -m pip", EMBEDDED),
         ("pip install uvloop", "pip", "python"),
     ],
 )

@@ -403,3 +403,20 @@ def test_a_build_that_goes_on_after_an_error_and_breaks_off_is_no_failure() -> N
         [f"{went_on}/bin/sh: 1: nvcc: not found\nninja: build stopped: subcommand failed.\n".encode()]
     )
     assert (stopped.outcome, ids(stopped)) == (Outcome.FAILED, ["command-missing"])
+
+
+def test_what_cmake_wraps_is_read_as_one_paragraph() -> None:
+    log = 'CMake Error in a:\n  Target "a" requires the language\n  dialect "CUDA20" .  But the current\n\n-- Found b\n'
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.captures["needed"]) == ("compiler-too-old", "CUDA20")
+
+
+def test_what_was_survived_is_not_taken_for_another_failure_of_its_kind() -> None:
+    file = "LINK : fatal error LNK1181: cannot open input file"
+    log = (
+        f"{file} 'aio.lib'\n [WARNING] no libaio\nbuilding 'C'\n{file} 'foo.lib'\nninja: build stopped: x.\n"
+    )
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert (cause.captures["library"], cause.line.number) == ("foo.lib", 4)
