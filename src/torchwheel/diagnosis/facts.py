@@ -205,6 +205,9 @@ def read_facts(log: str) -> Facts:
         for name, text in (match.groupdict() if match else {}).items()
         if text
     }
+    if "thor" in stated:
+        # It takes what is made for servers (SBSA), as no earlier Jetson does.
+        stated.pop("jetson", None)
     return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)))
 
 
