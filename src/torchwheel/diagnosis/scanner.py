@@ -78,7 +78,13 @@ _END_OF_COMPILATION = re.compile(
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
 _SURVIVABLE = frozenset(
-    {"command-missing", "gpu-module-not-loaded", "dubious-ownership", "numpy-1-and-2-mixed"}
+    {
+        "command-missing",
+        "launcher-failed",
+        "gpu-module-not-loaded",
+        "dubious-ownership",
+        "numpy-1-and-2-mixed",
+    }
 )
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
