@@ -329,10 +329,11 @@ def _classify_paragraphs(place: Place) -> Classified | None:
     for lines in place.message.paragraphs if place.message else ():
         for text in (*lines, " ".join(lines)[:LONGEST_TEXT]):
             found = classify(text, place.nearby, place.after, in_cmake_error=True)
-            if found is not None and found.form.role is Role.ERROR and not found.form.is_general:
-                return (
-                    None if any(needle in text for needle in grammar_needles()) and text in lines else found
-                )
+            if found is None or found.form.role is not Role.ERROR or found.form.is_general:
+                continue
+            # The scan itself stops at a line with a needle.
+            is_read_itself = text in lines and any(needle in text for needle in grammar_needles())
+            return None if is_read_itself else found
     return None
 
 
