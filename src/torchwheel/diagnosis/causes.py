@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -18,6 +18,16 @@ from torchwheel.diagnosis.failures import GENERAL, SAYS, Effect, Recognised
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
+SURVIVABLE = frozenset(
+    {
+        "command-missing",
+        "launcher-failed",
+        "gpu-module-not-loaded",
+        "dubious-ownership",
+        "numpy-1-and-2-mixed",
+    }
+)
+"""Ids of what a script may do without."""
 _FAILURES = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
 _ANSWERS = (Effect.PROBE, Effect.NOTE)
 _ENTRY = 2
@@ -62,6 +72,17 @@ def first_cause(
         if first is not None and (effect not in _ANSWERS or stops or ends):
             return log.find_explanation(first)
     return None
+
+
+def note_survived(events: Iterable[Recognised], counted: int) -> Iterator[Recognised]:
+    """Yield the events, with what a script did without as notes: it went on to count its steps, and none failed.
+
+    Args:
+        counted: the number of the last line with a counter of steps, 0 for none.
+    """
+    for one in events:
+        is_survived = one.entry.id in SURVIVABLE and not one.entry.rank and one.goes_on
+        yield replace(one, effect=Effect.NOTE) if is_survived and one.line.number < counted else one
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from torchwheel.diagnosis import cmake_messages
-from torchwheel.diagnosis.causes import Stop, first_cause
+from torchwheel.diagnosis.causes import SURVIVABLE, Stop, first_cause, note_survived
 from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
 from torchwheel.diagnosis.decoding import (
     LONGEST_TEXT,
@@ -76,15 +76,6 @@ _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
-)
-_SURVIVABLE = frozenset(
-    {
-        "command-missing",
-        "launcher-failed",
-        "gpu-module-not-loaded",
-        "dubious-ownership",
-        "numpy-1-and-2-mixed",
-    }
 )
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
@@ -287,17 +278,7 @@ class _Scan:
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
         events = sorted(self._found.events.values(), key=lambda one: one.line.number)
         ended = last_ending(self._tail)
-        # A script that does without a program goes on to count its steps, and none fails.
-        counted = 0 if self._found.stops else last_step(self._tail)
-        events = [
-            replace(one, effect=Effect.NOTE)
-            if one.entry.id in _SURVIVABLE
-            and not one.entry.rank
-            and one.goes_on
-            and one.line.number < counted
-            else one
-            for one in events
-        ]
+        events = [*note_survived(events, 0 if self._found.stops else last_step(self._tail))]
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
             head = self._head.decode("utf-8", "replace")
@@ -350,7 +331,7 @@ def _judge_effect(place: Place, form: Form) -> Effect:
         return Effect.PROBE
     if form.consequence:
         return Effect.CONSEQUENCE
-    is_alone = form.id in _SURVIVABLE or _OF_DOWNLOADER.match(place.text.lstrip()) is not None
+    is_alone = form.id in SURVIVABLE or _OF_DOWNLOADER.match(place.text.lstrip()) is not None
     survivable = form.is_general or is_alone or form.tool.startswith("Python")
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
     if (is_known and not is_alone) or place.message is not None or form.id == "cmake-error":
