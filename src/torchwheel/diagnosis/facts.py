@@ -14,7 +14,12 @@ from torchwheel.diagnosis.libraries import describe
 from torchwheel.hardware.arch import HowItRuns
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.pytorch.releases import published_builds_that_run, read_releases
+from torchwheel.pytorch.releases import (
+    PytorchRelease,
+    published_builds,
+    published_builds_that_run,
+    read_releases,
+)
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import compiled_by
 
@@ -43,11 +48,13 @@ _RELEASE = re.compile(
     re.MULTILINE,
 )
 """Which release of a package a log names; the last of each counts."""
+_SUCCESS = re.compile(r"Successfully installed ([^\n]{1,4000})|^ \+ (\S{1,80}==\S{1,40})$", re.MULTILINE)
+_PACKAGE = re.compile(r"(?<!\S)[A-Za-z][\w.-]{0,80}?(?=-\d|==)")
 # PyPI's torch is the CPU build on Windows, and never the one for ROCm or XPU.
 _UPDATE = {"torch": "torch with the command that https://pytorch.org/get-started/locally/ gives for this GPU"}
 _PACKAGES_OF = frozenset({"building", "module", "raised_in", "caller"})
 _NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
-_CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
+_CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)(?:=(?P<values>[\w.|-]+))?\] ")
 # A folder that begins the text may have blanks in its name, but no other path and no option; another one begins a word,
 # since it would be tried from each of its letters otherwise.
 _STAGE = re.compile(
@@ -91,6 +98,7 @@ class Facts:
     Attributes:
         ours: whether torchwheel builds, so that its settings are a fix.
         releases: of packages, by their normalised names.
+        installed: names of what was installed while the log was written.
         family: the Linux distribution's, ``debian`` or ``fedora``; empty if the log shows neither.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
@@ -100,6 +108,7 @@ class Facts:
     family: str = ""
     stated: Mapping[str, str] = field(default_factory=dict)
     releases: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    installed: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     shown: str = field(default="", compare=False, repr=False)
 
     def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
@@ -124,10 +133,15 @@ class Facts:
         tag, python = captures.get("python", ""), self.stated.get("python_here")
         if python and tag.startswith("cp") and tag != _abi(python):
             known["other_python"] = f"{tag[2]}.{tag[3:]}"
+        if (name := known.get("distribution", "")) and canonicalize_name(name) in self.installed:
+            known["installed"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
         gpu = read_gpus().find(self.stated.get("gpu", ""))
         named = _architecture(captures.get("of_torch", ""))
         if capability := named or (gpu.compute_capability if gpu else None):
             known.update(self._torch_for(capability), capability=capability.dotted)
+        known.update(
+            self._values(captures.get("arch", "")), **self._torch_of_cuda(captures.get("toolkit", ""))
+        )
         if architecture := _architecture(captures.get("arch", "")):
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
             if "list" in self.stated:
@@ -135,27 +149,70 @@ class Facts:
                 known["listed" if is_listed else "unlisted"] = "yes"
         return known
 
+    def _values(self, arch: str) -> dict[str, str]:
+        """Return what to write in commands, computed from what the log states."""
+        found = {}
+        if image := self.stated.get("runtime_image"):
+            found["devel_image"] = re.sub(r"-(?:runtime|base)(?![^:]*:)", "-devel", image)
+        if gfx := arch if arch.startswith("gfx") else self.stated.get("gfx"):
+            rows = (row for row in shipped_toml(_STATED)["amd"] if gfx in row["numbers"])
+            found.update(
+                {key: row[key] for row in rows for key in ("like", "like_version", "index") if key in row}
+            )
+        if cuda := self.torch_cuda:
+            on_windows = rf"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v{cuda}"
+            found["cuda_home"] = on_windows if self.system == "Windows" else f"/usr/local/cuda-{cuda}"
+            found["torch_cuda"] = cuda
+        return found
+
     def _torch_for(self, capability: Architecture) -> dict[str, str]:
         """Return the official torch that runs on a GPU, the nearest to the one of this log; or that this one does."""
-        machine = "aarch64" if "arm" in self.stated else "x86_64"
-        platform = {"Windows": "win_amd64", "Linux": f"linux_{machine}"}.get(self.system)
-        if platform is None or "jetson" in self.stated:
-            return {}
-        python = self.stated.get("python_here")
-        tag, versions = python and _abi(python), read_releases().versions
-        own = self.stated.get("torch_release", versions[-1])
-        at = versions.index(own) if own in versions else len(versions) - 1
-        for version in sorted(versions, key=lambda one: abs(versions.index(one) - at)):
-            if (release := read_releases().release(version)) is None:
-                continue
+        for release, platform, tag in self._nearest_releases():
             runs = published_builds_that_run(release, platform, tag, capability)
             # PTX that is older than the GPU leaves kernels out.
             builds = [one.build for one in runs if one.verdict and one.verdict.how is not HowItRuns.PTX_JIT]
-            if version == own and "cu" + self.stated.get("torch_label", "") in [one.label for one in builds]:
-                return {"torch_runs": version}
+            labels = [one.label for one in builds]
+            own = self.stated.get("torch_release"), "cu" + self.stated.get("torch_label", "")
+            if own[0] == release.version and own[1] in labels:
+                return {"torch_runs": release.version}
             if builds:
                 return {"published": builds[0].command}
         return {}
+
+    def _torch_of_cuda(self, toolkit: str) -> dict[str, str]:
+        """Return the official torch for the major version of a toolkit, the nearest to the one of this log."""
+        major = f"cu{toolkit.partition('.')[0]}"
+        for release, platform, tag in self._nearest_releases() if toolkit[:1].isdigit() else ():
+            builds = published_builds(release, platform, tag)
+            if found := next((one for one in builds if one.label.startswith(major)), None):
+                return {"same_major": found.command}
+        return {}
+
+    def _nearest_releases(self) -> Iterator[tuple[PytorchRelease, str, str | None]]:
+        """Yield the releases, the nearest to the torch of this log first, each with its platform and Python's tag."""
+        machine = "aarch64" if "arm" in self.stated else "x86_64"
+        platform = {"Windows": "win_amd64", "Linux": f"linux_{machine}"}.get(self.system)
+        if platform is None or "jetson" in self.stated:
+            return
+        python, versions = self.stated.get("python_here"), read_releases().versions
+        own = self.stated.get("torch_release")
+        at = versions.index(own) if own in versions else len(versions) - 1
+        for number in sorted(range(len(versions)), key=lambda number: abs(number - at)):
+            if release := read_releases().release(versions[number]):
+                yield release, platform, python and _abi(python)
+
+    @property
+    def torch_cuda(self) -> str:
+        """The CUDA of torch; empty if the log does not tell."""
+        label = self.stated.get("torch_label", "")
+        return f"{label[:-1]}.{label[-1]}" if label else self.stated.get("torch_cuda", "")
+
+    @property
+    def all_releases(self) -> Mapping[str, str]:
+        """The releases of packages, and those of torch, CUDA and Python by these names."""
+        cuda = self.torch_cuda or self.stated.get("nvcc_release", "")
+        named = {"torch": self.stated.get("torch_release", ""), "python": self.stated.get("python_here", "")}
+        return {**self.releases, "cuda": cuda, **{name: text for name, text in named.items() if text}}
 
     def own_path(self, text: str) -> str:
         """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
@@ -208,7 +265,12 @@ def read_facts(log: str) -> Facts:
     if "thor" in stated:
         # It takes what is made for servers (SBSA), as no earlier Jetson does.
         stated.pop("jetson", None)
-    return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)))
+    installed = frozenset(
+        canonicalize_name(match[0])
+        for text in _SUCCESS.finditer(log)
+        for match in _PACKAGE.finditer(text[1] or text[2])
+    )
+    return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)), installed)
 
 
 def _abi(python: str) -> str:
@@ -233,12 +295,20 @@ def _releases(log: str) -> Iterator[tuple[str, str]]:
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
-    """Yield the fixes whose conditions hold: ``[name] fix`` where the name is known, ``[!name] fix`` where not."""
+    """Yield the fixes whose conditions hold.
+
+    ``[name] fix`` where the name is known, ``[name=404|410] fix`` where it has such a value, ``[!name] fix`` where not.
+    """
     for fix in fixes:
         condition = _CONDITION.match(fix)
         if condition is None:
             yield fix
-        elif (condition["name"] in known) != bool(condition["not"]):
+            continue
+        values = condition["values"]
+        holds = condition["name"] in known and (
+            values is None or known[condition["name"]] in values.split("|")
+        )
+        if holds != bool(condition["not"]):
             yield from meet_conditions([fix[condition.end() :]], known)
 
 

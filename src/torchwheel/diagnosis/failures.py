@@ -11,17 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
-from torchwheel.diagnosis.libraries import install_source
+from torchwheel.diagnosis.packages import Package
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
 
 _EXPLAINS = Path(__file__).with_name("explains.toml")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NO_LINE = re.compile(r"(?P<comma>,)? (?:at |above |in |of )?line \?(?(comma),?)")
-_OF_PACKAGE = re.compile(
-    r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
-)
-_NAME = re.compile(r"(?<= )NAME(?=`)")
 _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 
 STOPPED = "build-stopped"
@@ -128,6 +124,7 @@ class Recognised:
         goes_on: whether an ordinary line follows.
         hints: what the tool itself advises.
         message: numbers of the first and last line of its CMake message.
+        package: the one that it is of, if that is known.
     """
 
     entry: Entry
@@ -138,12 +135,14 @@ class Recognised:
     effect: Effect
     goes_on: bool
     message: tuple[int, int] | None
+    package: Package | None = None
     facts: Facts = field(default_factory=Facts)
     hints: tuple[str, ...] = ()
 
     @cached_property
     def known(self) -> Mapping[str, str]:
-        return self.facts.fill(self.captures)
+        facts = self.facts.fill(self.captures)
+        return {**facts, **(self.package.describe(facts) if self.package else {})}
 
     @property
     def title(self) -> str:
@@ -179,13 +178,13 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        fixes = meet_conditions(self.entry.change, self.known)
-        package = _OF_PACKAGE.search(self.line.text)
-        source = shell_word(install_source(package["name"])) if package else "NAME"
-        filled = (_NAME.sub(source, _fill_commands(text, self.known)) for text in fixes)
+        of_package = self.package.fixes_of(self.entry.id, self.facts.all_releases) if self.package else ()
+        fixes = meet_conditions((*of_package, *self.entry.change), self.known)
+        chosen = self.facts.choose(_fill_commands(text, self.known) for text in fixes)
+        adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.
         hints = () if self.known.keys() & {"api", "clang"} else self.hints
-        return (*(f"as the tool says: {hint}" for hint in hints), *self.facts.choose(filled))
+        return (*(f"as the tool says: {hint}" for hint in hints), *adapted)
 
 
 class Outcome(Enum):

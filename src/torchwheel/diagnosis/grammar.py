@@ -191,7 +191,7 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
         if captures is None:
             continue
         if form.following and not captures.get(form.following):
-            below = _message_below(after())
+            below = _message_below(after()) or _line_below(after() if text.rstrip().endswith(":") else ())
             captures[form.following] = below if form.following == "message" else _unquote_name(below)
         if form.id == "include-missing":
             captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
@@ -293,6 +293,11 @@ def _unquote_name(name: str) -> str:
     """Unquote a name on a separate line, which may end with a full stop."""
     name = name.partition("  ")[0]
     return re.split(f"[{QUOTES}]", name)[1] if name[:1] and name[0] in QUOTES else name
+
+
+def _line_below(lines: Sequence[str]) -> str:
+    """Return the first words of a message that begins below what announces it."""
+    return next((line.strip() for line in lines[:2] if re.search(r"[^\W\d_]{2}", line)), "")[:LONGEST_CAPTURE]
 
 
 def _message_below(lines: Sequence[str]) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any
 
+from torchwheel.diagnosis.packages import distribution, install_source
 from torchwheel.system.toml import shipped_toml
 
 Row = Mapping[str, Any]
 
 _FOLDER = Path(__file__).with_name("grammar")
 _TABLE = _FOLDER / "libraries.toml"
-_MODULES = _FOLDER / "modules.toml"
 _LIBRARY_FILE = re.compile(
     r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:3\.\d\d?)?(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
     r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
@@ -51,16 +51,6 @@ def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "
     if module := re.match(r"\w+(?!\w| )", captures.get("module", "")):
         found["source"] = install_source(module[0])
     return found
-
-
-def install_source(module: str) -> str:
-    """Return what pip compiles a module from: the name of its distribution, or its repository."""
-    return str(shipped_toml(_MODULES)["repository"].get(module) or distribution(module))
-
-
-def distribution(module: str) -> str:
-    """Return the name under which pip installs a module."""
-    return str(shipped_toml(_MODULES)["distribution"].get(module, module))
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import BinaryIO
 
 from torchwheel.diagnosis import cmake_messages
@@ -43,6 +44,7 @@ from torchwheel.diagnosis.grammar import (
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.languages import normalise_line
+from torchwheel.diagnosis.packages import package_at_fault
 from torchwheel.diagnosis.places import BELOW_LINES, NEARBY_LINES, Place, places_in
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 from torchwheel.diagnosis.tracebacks import explain_exception
@@ -67,6 +69,8 @@ TAIL_LINES = 200
 """Lines of a log's end in which words of success are looked for."""
 HINT_LINES = 2
 """Lines below an error in which the tool may say what to do."""
+LINES_OF_PACKAGE = 40
+"""Lines above an event that may name the package that it is of."""
 LAST_LINES = 8
 """Lines of a log without a failure to show."""
 
@@ -77,6 +81,7 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
+_INSTALLS = re.compile(r"\b(?:Building|Collecting|install)\b")
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
@@ -263,6 +268,7 @@ class _Scan:
                 effect=_judge_effect(place, found.form),
                 goes_on=place.goes_on,
                 message=place.message.numbers if place.message else None,
+                package=package_at_fault(caught, (place.text, *islice(place.above(), LINES_OF_PACKAGE))),
             )
             # A warning of it, just above what it led to, says more.
             if (
@@ -286,10 +292,12 @@ class _Scan:
             # What follows the error is advice, or the tool's own next step.
             before = [line.text for line in cause.excerpt if line.number < cause.line.number]
             shown = "\n".join([*head.splitlines()[: cause.line.number - 1], *before])
+            built = (line for line in reversed(shown.splitlines()) if _INSTALLS.search(line))
             own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
             cause = replace(
                 cause,
                 facts=replace(facts or read_facts(log), shown=shown),
+                package=cause.package or package_at_fault({}, ("", *built)),
                 hints=tuple(dict.fromkeys(tool_hints(own)))[:1] if cause.may_have_hints else (),
             )
         return Diagnosis(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchwheel.diagnosis.grammar import LONGEST_CAPTURE
-from torchwheel.diagnosis.libraries import distribution
+from torchwheel.diagnosis.packages import distribution
 from torchwheel.system.toml import shipped_toml
 
 _TABLE = Path(__file__).with_name("grammar") / "modules.toml"

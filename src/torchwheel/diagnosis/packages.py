@@ -1,0 +1,148 @@
+"""The packages that people compile for their GPU (``packages.toml``): how each is installed, what its build reads, and
+which release fits which torch and GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from torchwheel.reporting.terminal import shell_word
+from torchwheel.system.toml import shipped_toml
+from torchwheel.versions import at_least, major_minor
+
+_TABLE = Path(__file__).with_name("packages.toml")
+_INSTALLED = re.compile(
+    r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
+)
+_NAME = re.compile(r"(?<= )NAME(?=`)")
+_COMPILES = re.compile(r"`(?=[^`]*--no-binary :all:[^`]* NAME`)")
+_LIST = re.compile(r"TORCH_CUDA_ARCH_LIST=(?P<quote>\"?)(?P<list>\d[\d.;af]*)(?P=quote)(?![\w.])")
+_OF_CAPTURES = ("building", "distribution", "module", "library", "raised_in", "caller")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package with code for GPUs: a row of the table, whose head describes the keys."""
+
+    row: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.row["name"])
+
+    @property
+    def source(self) -> str:
+        """What pip compiles it from."""
+        return str(self.row.get("repository", self.name))
+
+    def describe(self, known: Mapping[str, str]) -> dict[str, str]:
+        """Return what its fixes say of it.
+
+        Args:
+            known: the facts of the log: torch's release and label, and the GPU's capability.
+        """
+        found = {"culprit": self.name}
+        if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
+            found.update(below="yes", least=least)
+        torch, label = known.get("torch_release", ""), known.get("torch_label", "")
+        pairs = self.row.get("pairs", {})
+        release = pairs.get(torch) or pairs.get(major_minor(torch)) if torch else None
+        index = self.row.get("index", "").format(
+            torch=f"{major_minor(torch)}.0", minor=major_minor(torch), label=label
+        )
+        if release or (torch and index and label and not pairs):
+            words = [f"{self.name}=={release}" if release else self.name, index if label else ""]
+            found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
+        return found
+
+    def fixes_of(self, id: str, releases: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is known to solve a failure of this package.
+
+        Args:
+            releases: of torch, CUDA, Python and the packages that the log names.
+        """
+        known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
+        for fix in (*self.row.get("fix", ()), *shipped_toml(_TABLE)["fix"]):
+            if id in fix["of"] and _hold(fix.get("when", {}), known):
+                yield fix["text"]
+
+    def adapt(self, fix: str) -> str:
+        """Return a fix with this package's name, source and variables."""
+        fix = _COMPILES.sub(f"`{self.row['force']} " if "force" in self.row else "`", fix)
+        fix = _NAME.sub(shell_word(self.source), fix)
+        return _LIST.sub(lambda found: self._list(found["list"]), fix) if "archs" in self.row else fix
+
+    def _list(self, listed: str) -> str:
+        """Write a list of architectures as this package takes it."""
+        numbers = [one.replace(".", "") for one in listed.split(";") if one]
+        if kinds := self.row.get("kinds"):
+            majors = {one.rstrip("af")[:-1] for one in numbers}
+            numbers = [str(kind) for kind in kinds if str(kind)[:-1] in majors]
+        return str(self.row["archs"]).format(dotted=listed, number=";".join(numbers))
+
+
+def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Package | None:
+    """Return the package that a failure is of.
+
+    Args:
+        lines: that of the failure first, then those above it, the nearest first; in the latter only packages of the
+            table are found.
+    """
+    first, *above = lines
+    if match := _INSTALLED.search(first):
+        return find_package(match["name"]) or Package({"name": match["name"]})
+    named = (captures.get(key, "").partition(".")[0] for key in _OF_CAPTURES)
+    if known := next(filter(None, map(find_package, named)), None):
+        return known
+    named_alone, in_path = _mentioned()
+    matches = (named_alone.search(first), *map(in_path.search, above))
+    return next((find_package(match["name"]) for match in matches if match), None)
+
+
+def find_package(name: str) -> Package | None:
+    return _packages().get(canonicalize_name(name))
+
+
+def install_source(module: str) -> str:
+    """Return what pip compiles a module from: the name of its distribution, or its repository."""
+    known = find_package(module)
+    return known.source if known else distribution(module)
+
+
+def distribution(module: str) -> str:
+    """Return the name under which pip installs a module."""
+    known = find_package(module)
+    return known.name if known else str(shipped_toml(_TABLE)["distribution"].get(module, module))
+
+
+def _hold(bounds: Mapping[str, str], releases: Mapping[str, str]) -> bool:
+    """Whether releases are within bounds; one that is not known is not."""
+    numbers = ((re.match(r"[\d.]*\d", releases.get(name, "")), bound) for name, bound in bounds.items())
+    return all(number and SpecifierSet(bound).contains(number[0]) for number, bound in numbers)
+
+
+@cache
+def _packages() -> Mapping[str, Package]:
+    """The packages by the names of their modules and distributions."""
+    rows = ((Package(row), row) for row in shipped_toml(_TABLE)["package"])
+    return {
+        canonicalize_name(name): package
+        for package, row in rows
+        for name in (row["name"], *row.get("modules", ()))
+    }
+
+
+@cache
+def _mentioned() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Expressions for the name of a package, and for it in a path, an import or what an installer builds."""
+    every = (re.escape(name).replace(r"\-", "[-_]") for name in sorted(_packages(), key=len, reverse=True))
+    name = rf"(?P<name>(?i:{'|'.join(every)}))(?![\w-])"
+    of = r"[/\\]|\b(?:from|import|install|Collecting|Building|Building wheels? for(?: collected packages:)?) ['\"]?"
+    return re.compile(rf"(?<![\w-]){name}"), re.compile(rf"(?:{of}){name}")
