@@ -58,7 +58,7 @@ field: env
 # The main jobs with whatever the package index has today, every build isolated and nothing pinned: six gigabytes for
 # the first time. RELEASES=full: every project by every front end. RECORD=1 writes down the versions that pass.
 newest: env
-	$(BIN)/python -m pytest tests/releases/test_newest.py tests/releases/test_dates.py -m releases -s $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/releases/test_newest.py tests/releases/test_dates.py tests/releases/test_pairs.py -m releases -s $(PYTEST_ARGS)
 
 # The lowest versions that pyproject.toml allows, with every Python; RELEASES=full runs the tests of `make unit`, too.
 oldest: env

@@ -81,11 +81,15 @@ class Package:
 
     def _list(self, listed: str) -> str:
         """Write a list of architectures as this package takes it."""
-        numbers = [one.replace(".", "") for one in listed.split(";") if one]
+        archs, dotted = str(self.row["archs"]), [one for one in listed.split(";") if one]
+        numbers = [one.replace(".", "") for one in dotted]
         if kinds := self.row.get("kinds"):
             majors = {one.rstrip("af")[:-1] for one in numbers}
             numbers = [str(kind) for kind in kinds if str(kind)[:-1] in majors]
-        return str(self.row["archs"]).format(dotted=listed, number=";".join(numbers))
+        quote = '"' if len(numbers) > 1 and '"' not in archs else ""
+        between = self.row.get("between", ";")
+        lists = {"dotted": between.join(dotted), "number": between.join(numbers)}
+        return archs.format(**{name: f"{quote}{text}{quote}" for name, text in lists.items()})
 
 
 def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Package | None:
