@@ -118,7 +118,7 @@ class Facts:
         of_system = map(self._for_system, fixes)
         of_installer = map(self._for_installer, of_system)
         chosen = of_installer if self.ours else map(_with_variables, of_installer)
-        first, *rest = tuple(filter(None, chosen)) or fixes
+        first, *rest = map(self._complete, tuple(filter(None, chosen)) or fixes)
         return first.removeprefix("or "), *rest
 
     def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
@@ -135,9 +135,7 @@ class Facts:
             known["other_python"] = f"{tag[2]}.{tag[3:]}"
         if (name := known.get("distribution", "")) and canonicalize_name(name) in self.installed:
             known["installed"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
-        gpu = read_gpus().find(self.stated.get("gpu", ""))
-        named = _architecture(captures.get("of_torch", ""))
-        if capability := named or (gpu.compute_capability if gpu else None):
+        if capability := _architecture(captures.get("of_torch", "")) or self._capability:
             known.update(self._torch_for(capability), capability=capability.dotted)
         known.update(
             self._values(captures.get("arch", "")), **self._torch_of_cuda(captures.get("toolkit", ""))
@@ -148,6 +146,17 @@ class Facts:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
                 known["listed" if is_listed else "unlisted"] = "yes"
         return known
+
+    @property
+    def _capability(self) -> Architecture | None:
+        gpu = read_gpus().find(self.stated.get("gpu", ""))
+        return gpu.compute_capability if gpu else None
+
+    def _complete(self, text: str) -> str:
+        """Write numbers of this log where a fix leaves them open."""
+        fewer = max(1, int(self.stated.get("jobs", "4")) // 2)
+        text = re.sub(r"(?<=\bjobs=)…|(?<=MAX_JOBS=)…", str(fewer), text)
+        return re.sub("(?<=ARCH_LIST=)…", str(self._capability), text) if self._capability else text
 
     def _values(self, arch: str) -> dict[str, str]:
         """Return what to write in commands, computed from what the log states."""

@@ -36,8 +36,9 @@ g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
 kernels.
 
 What to change:
-  1. build with half as many jobs: `-C jobs=…` (without it torchwheel computes
-     them from the usable memory)
+  1. build with half as many jobs: `-C jobs=2` (without it torchwheel computes
+     them from the usable memory); ninja, make and `cmake --build` themselves
+     take `-j 2`
   2. leave out what needs most: `-C disable=flash-attention`, or `-C
      env.FLASH_ATTENTION_MAX_JOBS=1` (PyTorch 2.14), and nvcc's --threads, each
      of which takes that much again
