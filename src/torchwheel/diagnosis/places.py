@@ -41,6 +41,7 @@ _LOGGED_WARNING = re.compile(
     r"^\s*(?:\[?WARN(?:ING)?\b(?!: exit code )|##\[warning\]|configure: (?:WARNING|building without))"
 )
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
+_LIBRARY = re.compile(r"(?<!\S)-l(\w{2,40})\b|\b(\w{2,40})\.lib\b")
 _FALLS_BACK = re.compile(r"\bfalling back (?:to|on)\b")
 _TELLS = (_OF_FAILURE, _LOGGED_WARNING, _FALLS_BACK)
 _EXCEPTION = re.compile(r"^\s*\[?(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
@@ -141,7 +142,8 @@ class Place:
             line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
         )
         told = next((one for one in following if any(word.search(one) for word in _TELLS)), "")
-        if _FALLS_BACK.search(told) or (_LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text)):
+        # Other warnings may stand below any error; one of a library that is only looked for names it.
+        if _FALLS_BACK.search(told) or (_LOGGED_WARNING.search(told) and self._is_told_in(told)):
             return True
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
         warning = _WARNS.search(next(lines, "")) if "Traceback" in next(lines, "") else None
@@ -149,6 +151,12 @@ class Place:
         if warning is None or warning["level"]:
             return False
         return warning[0] == _IGNORED or self.goes_on
+
+    def _is_told_in(self, warning: str) -> bool:
+        """Whether a warning says that the work goes on without a library that was not found here."""
+        around = (self.text, *self._texts[0][:BELOW_LINES], *self.after())
+        names = {one[0] or one[1] for line in around for one in _LIBRARY.findall(line)}
+        return "building without" in warning or any(name in warning for name in names)
 
     @cached_property
     def is_probe(self) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from places import LOGS
 from torchwheel.diagnosis.endings import read_endings, settles
 from torchwheel.diagnosis.failures import read_catalogue
+from torchwheel.diagnosis.scanner import diagnose
 from unit.diagnosis.test_causes import cause
 
 LOGS = sorted(LOGS.glob("*.log"))
@@ -72,6 +73,28 @@ def test_each_harmless_line_before_and_after_a_failure_changes_nothing() -> None
     failure = ["main.cpp:3:10: fatal error: yaml.h: No such file or directory", "compilation terminated."]
     changed = {line for line in HARMLESS if cause([line, *failure, line]) != "header-missing"}
     assert changed == set()
+
+
+WARNINGS = (
+    "WARNING: Running pip as the 'root' user can result in broken permissions",
+    "##[warning]Node.js 16 actions are deprecated. Please update the following actions: actions/checkout@v3",
+    "[WARN] metrics endpoint took long to answer",
+    "WARNING: The directory '/root/.cache/pip' is not owned by the current user. The cache has been disabled.",
+)
+
+
+@pytest.mark.parametrize("turn", range(len(WARNINGS)))
+def test_a_warning_right_below_a_cause_is_of_something_else(turn: int) -> None:
+    changed = {}
+    for number, path in enumerate(LOGS[turn::2]):
+        lines = lines_of(path)
+        plain = diagnose(["\n".join(lines).encode()]).cause
+        assert plain is not None
+        at, warning = plain.line.number, WARNINGS[(turn + number) % len(WARNINGS)]
+        found = diagnose(["\n".join([*lines[:at], warning, *lines[at:]]).encode()]).cause
+        if found is None or (found.entry.id, found.line.number) != (plain.entry.id, at):
+            changed[path.name] = found and found.entry.id
+    assert changed == {}
 
 
 AFTERWARDS = """\
