@@ -75,7 +75,7 @@ def test_each_harmless_line_before_and_after_a_failure_changes_nothing() -> None
     assert changed == set()
 
 
-WARNINGS = (
+OTHER_WARNINGS = (
     "WARNING: Running pip as the 'root' user can result in broken permissions",
     "##[warning]Node.js 16 actions are deprecated. Please update the following actions: actions/checkout@v3",
     "[WARN] metrics endpoint took long to answer",
@@ -83,14 +83,14 @@ WARNINGS = (
 )
 
 
-@pytest.mark.parametrize("turn", range(len(WARNINGS)))
+@pytest.mark.parametrize("turn", range(len(OTHER_WARNINGS)))
 def test_a_warning_right_below_a_cause_is_of_something_else(turn: int) -> None:
     changed = {}
     for number, path in enumerate(LOGS[turn::2]):
         lines = lines_of(path)
         plain = diagnose(["\n".join(lines).encode()]).cause
         assert plain is not None
-        at, warning = plain.line.number, WARNINGS[(turn + number) % len(WARNINGS)]
+        at, warning = plain.line.number, OTHER_WARNINGS[(turn + number) % len(OTHER_WARNINGS)]
         found = diagnose(["\n".join([*lines[:at], warning, *lines[at:]]).encode()]).cause
         if found is None or (found.entry.id, found.line.number) != (plain.entry.id, at):
             changed[path.name] = found and found.entry.id
