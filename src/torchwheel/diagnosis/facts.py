@@ -43,6 +43,7 @@ _RELEASE = re.compile(
     r"|(?P<name2>[A-Za-z][\w.-]{0,60})(?:==| [Vv]ersion: |\.__version__ *= *)(?P<release2>\d[\w.+!]{0,40})"
     r"|^Requirement already satisfied: (?P<name3>[A-Za-z][\w.-]{0,60}).{0,300}\((?P<release3>\d[\w.+]{0,40})\)$"
     r"|^(?P<name4>[A-Za-z][\w.-]{1,60}) {2,40}(?P<release4>\d[\w.+]{0,40})$"
+    r"|(?<= )(?P<name6>[A-Za-z][\w-]{2,40}) v?(?P<release6>\d{1,4}\.\d{1,3}\.\d[\w.]{0,20})(?=[,;)]|$)"
     r"|(?<=[ /\\])(?P<name5>[A-Za-z]\w[\w.-]{0,60}?)-(?P<release5>\d[\w.+]{0,40}?)"
     r"(?:\.dist-info|$|(?= [A-Za-z][\w.-]{0,60}-\d))",
     re.MULTILINE,

@@ -10,6 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
 from torchwheel.diagnosis.packages import Package
 from torchwheel.reporting.terminal import shell_word
@@ -142,7 +144,10 @@ class Recognised:
     @cached_property
     def known(self) -> Mapping[str, str]:
         facts = self.facts.fill(self.captures)
-        return {**facts, **(self.package.describe(facts) if self.package else {})}
+        if self.package is None:
+            return facts
+        release = self.facts.releases.get(canonicalize_name(self.package.name), "")
+        return {**facts, **self.package.describe({**facts, "release": release})}
 
     @property
     def title(self) -> str:

@@ -59,6 +59,9 @@ class Package:
         )
         if release or (torch and index and label and not pairs):
             words = [f"{self.name}=={release}" if release else self.name, index if label else ""]
+            here = known.get("release", "")
+            if release and here and major_minor(here) != major_minor(release):
+                found["mismatched"] = here
             found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
         return found
 
