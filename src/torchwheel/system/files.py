@@ -204,13 +204,13 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
         atomic_write(path, data)
 
 
-def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
-    """Copy a file atomically, creating the folder; ``with_times`` copies times and permissions as well."""
+def atomic_copy(source: Path, path: Path) -> None:
+    """Copy a file atomically, creating the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     size = source.stat().st_size
     with atomic_replace(path) as part:
-        (shutil.copy2 if with_times else shutil.copyfile)(source, part)
+        shutil.copyfile(source, part)
         # copyfile does not notice that a file gets shorter meanwhile.
         if (copied := part.stat().st_size) != size:
             raise OSError(errno.EIO, f"{copied:,} bytes were copied of {size:,}", str(source))
