@@ -61,6 +61,11 @@ def major_minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+def cpython_abi(python: str) -> str:
+    """``cp313t`` of ``3.13t``."""
+    return f"cp{python.replace('.', '')}"
+
+
 @dataclass(frozen=True)
 class ReleaseRange:
     """PEP 440 specifiers for versions that consist of numbers only."""
@@ -125,9 +130,9 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
     return problems
 
 
-def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = None) -> bool:
-    """Whether the distributions in ``folders``, else on ``sys.path``, meet all requirements whose markers apply."""
-    installed = installed_versions(folders)
+def requirements_met(requires: Iterable[str]) -> bool:
+    """Whether the distributions on ``sys.path`` meet all requirements whose markers apply."""
+    installed = installed_versions()
     applying = (one for one in map(Requirement, requires) if one.marker is None or one.marker.evaluate())
     found = ((one, installed.get(canonicalize_name(one.name))) for one in applying)
     return all(has is not None and one.specifier.contains(has, prereleases=True) for one, has in found)

@@ -14,7 +14,7 @@ from torchwheel.fleet.planners import Decision, FleetRequest, planner_for
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.reporting.terminal import fields_of
 from torchwheel.settings.config_settings import ConfigSettings, own_key
-from torchwheel.versions import parse_numbers
+from torchwheel.versions import cpython_abi, parse_numbers
 
 _JOB = (
     "targets", "platform", "python", "image", "cuda", "cuda_from", "gpus", "wheel", "torch", "requires",
@@ -143,8 +143,8 @@ def _group_problems(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut
 
 def job_name(target: str, platform: str, python: str) -> str:
     """Name a job, ``a100-h100-cp312-linux-x86-64``, validly for services, artifacts and files."""
-    tag = f"cp{python.replace('.', '')}"
-    return re.sub(r"[^a-z0-9]+", "-", f"{target}-{tag}-{platform}".lower()).strip("-")
+    words = f"{target}-{cpython_abi(python)}-{platform}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:

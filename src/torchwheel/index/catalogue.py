@@ -26,6 +26,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
+from torchwheel.versions import cpython_abi
 from torchwheel.wheel.manifest import find_misfit
 from torchwheel.wheel.objfile import without_libc
 
@@ -210,8 +211,8 @@ class PlannedWheel:
     platform: str
 
     def is_in(self, wheels: Iterable[SiteWheel]) -> bool:
-        python = f"cp{self.python.replace('.', '')}"
-        tag = Tag(python.rstrip("t"), python, self.platform)
+        abi = cpython_abi(self.python)
+        tag = Tag(abi.rstrip("t"), abi, self.platform)
         return any(_is_for(tag, wheel) and self._runs(wheel) for wheel in wheels)
 
     def _runs(self, wheel: SiteWheel) -> bool:
