@@ -23,7 +23,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.fleet.site_pages import PageFile, constraints_text, people_page, project_page, root_page
+from torchwheel.fleet.site_pages import PageFile, newest_versions, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
     CATALOGUE,
     COMPANIONS,
@@ -423,7 +423,8 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
                 write_if_changed(site / index / f"{folder}{name}", text)
     for label in {wheel.index for wheel in (*wheels, *before)}:
         own_wheels = [wheel for wheel in wheels if wheel.index == label and not wheel.held]
-        write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))
+        pinned = "".join(f"{version}\n" for version in newest_versions(own_wheels))
+        write_if_changed(site / label / "constraints.txt", pinned)
 
 
 def _variant_files(wheels: Iterable[SiteWheel]) -> dict[str, str]:

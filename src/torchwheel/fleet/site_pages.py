@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
@@ -77,38 +77,26 @@ class PageFile:
 def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
     name = posixpath.basename(page)
     ordered = sorted(files, key=lambda file: file.name)
-    document = {
-        "meta": {"api-version": _VERSION},
-        "name": name,
-        "versions": sorted({file.version for file in files}),
-        "files": [file.document(page) for file in ordered],
-    }
-    return {_HTML: _simple_page(name, [file.link(page) for file in ordered]), _JSON: _json_text(document)}
+    versions = sorted({file.version for file in files})
+    document = {"name": name, "versions": versions, "files": [file.document(page) for file in ordered]}
+    return _index_page(name, [file.link(page) for file in ordered], document)
 
 
 def root_page(names: Iterable[str]) -> dict[str, str]:
     ordered = sorted(names)
-    document = {"meta": {"api-version": _VERSION}, "projects": [{"name": name} for name in ordered]}
     links = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in ordered]
-    return {_HTML: _simple_page("Simple index", links), _JSON: _json_text(document)}
+    return _index_page("Simple index", links, {"projects": [{"name": name} for name in ordered]})
 
 
-def constraints_text(wheels: Iterable[SiteWheel]) -> str:
-    return "".join(f"{pinned}\n" for pinned in _newest(wheels))
-
-
-def _newest(wheels: Iterable[SiteWheel]) -> list[str]:
+def newest_versions(wheels: Iterable[SiteWheel]) -> list[str]:
     newest = {wheel.name: wheel.version for wheel in sorted(wheels, key=lambda one: one.version)}
     return [f"{name}=={version}" for name, version in sorted(newest.items())]
 
 
-def _json_text(document: object) -> str:
-    return json.dumps(document, indent=1) + "\n"
-
-
-def _simple_page(title: str, links: Iterable[str]) -> str:
-    meta = f'<meta name="pypi:repository-version" content="{_VERSION}">'
-    return _html_page(title, links, f'<meta charset="utf-8">{meta}')
+def _index_page(title: str, links: Iterable[str], document: Mapping[str, object]) -> dict[str, str]:
+    head = f'<meta charset="utf-8"><meta name="pypi:repository-version" content="{_VERSION}">'
+    text = json.dumps({"meta": {"api-version": _VERSION}, **document}, indent=1) + "\n"
+    return {_HTML: _html_page(title, links, head), _JSON: text}
 
 
 def _html_page(title: str, body: Iterable[str], head: str) -> str:
@@ -151,7 +139,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_describe_hardware(own[0]))}</p>"]
         # An extension's label starts with the hardware's label, which its PyTorch has.
         indexes = [label, *(other for other in labels if label.startswith(f"{other}."))]
-        body += [_install_lines(pinned, indexes) for pinned in _newest(own)]
+        body += [_install_lines(pinned, indexes) for pinned in newest_versions(own)]
     body += _lock_recipe(wheels)
     if companions := sorted({wheel.name for wheel in wheels if not wheel.label}):
         body += ["<h2>Companions</h2>", f"<p>Every index also has {escape(', '.join(companions))}.</p>"]
