@@ -76,8 +76,7 @@ def choose_ready(
     reasons: list[str] = []
     # Not the wheel store, which answers for a tree: a name there may be another project's.
     for place in places:
-        if (wheels := read_site(place)) is None:
-            raise refusal("not-a-site", origin=place)
+        wheels = read_site(place)
         # A named GPU needs code for it.
         choice = choose_wheel(wheels, wanted, machine, without_gpu=not gpus or target is None)
         if choice.wheel is not None:
@@ -150,9 +149,7 @@ def candidate_wheels(plan: Plan, places: Iterable[Path | str]) -> Iterator[Path]
 
 def _of_site(plan: Plan, place: str) -> Iterator[Path]:
     try:
-        if (listed := read_site(place)) is None:
-            raise refusal("not-a-site", origin=place)
-        for one in (one for one in listed if one.file.name == plan.wheel_name):
+        for one in (one for one in read_site(place) if one.file.name == plan.wheel_name):
             folder = plan.folders.cache / "downloads"
             with fetched_wheel(place, one.file, folder) as wheel:
                 yield wheel.replace(folder / wheel.name)

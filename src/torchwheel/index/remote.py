@@ -23,14 +23,14 @@ _SECONDS_OF_LIST, _SECONDS_OF_WHEEL = 20.0, 60 * 60.0  # a server may answer in 
 _CHUNK = 1 << 20
 
 
-def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
+def read_site(place: Path | str) -> tuple[SiteWheel, ...]:
     origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
     try:
         with _open_file(place, CATALOGUE) as stream:
             # One byte more than allowed shows that there are more.
             data = b"".join(_read_chunks(stream, MOST_BYTES + 1, _SECONDS_OF_LIST))
     except FileNotFoundError:
-        return None
+        raise refusal("not-a-site", origin=place) from None
     if len(data) > MOST_BYTES:
         raise refusal("malformed-site-list", origin=origin, detail=f"it has more than {MOST_BYTES:,} bytes")
     return parse_catalogue(data, origin)
