@@ -135,10 +135,8 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
 
 def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
     # EINVAL is from ``open_file``, for pipes and devices.
-    is_no_file = error.errno == errno.EINVAL
-    return refusal(
-        "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
-    )
+    key = "unreadable-file/pipe" if error.errno == errno.EINVAL else "unreadable-file"
+    return refusal(key, origin=origin, reason=error.strerror)
 
 
 @contextmanager
@@ -224,9 +222,9 @@ class Finding:
     def render(self, skipped: Collection[str] = ()) -> str:
         return f"{self.head(skipped)}{self.problem.render()}"
 
-    def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
+    def lines(self, columns: int, head: str = "", *, colour: bool = False) -> Iterator[str]:
         head = head or self.head()
-        first, *rest = self.problem.lines(columns, head + place)
+        first, *rest = self.problem.lines(columns, head)
         # On a very narrow terminal the line breaks within the head.
         coloured = paint(head, self.severity.value, colour) + first[len(head) :]
         yield coloured if first.startswith(head) else first
@@ -377,10 +375,8 @@ def system_problem(error: OSError) -> Problem:
             return Problem.of("not-readable/named", origin=variable, path=closed, reason=error.strerror)
         return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:
-        on_windows = sys.platform == "win32"
-        return Problem.of(
-            "not-writable/windows" if on_windows else "not-writable", origin=path, reason=error.strerror
-        )
+        key = "not-writable/windows" if sys.platform == "win32" else "not-writable"
+        return Problem.of(key, origin=path, reason=error.strerror)
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
         return Problem.of("unusable-path", origin=path, reason=error.strerror)
     if error.errno == errno.ENOENT and sys.platform == "win32" and len(path) >= _LONG:

@@ -112,9 +112,8 @@ def _masked_entry(key: object, value: Any) -> Any:
 
 
 def _masked_assignment(match: re.Match[str]) -> str:
-    if (not match["head"] and not match["name"].isupper()) or not is_secret_name(
-        match["name"].replace("-", "_")
-    ):
+    is_one = match["head"] or match["name"].isupper()
+    if not is_one or not is_secret_name(match["name"].replace("-", "_")):
         return match[0]
     return f"{match['head']}{match['name']}{match['equals']}{MASK}"
 

@@ -16,6 +16,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
@@ -87,7 +88,7 @@ def forward(line: bytes) -> None:
     if QUIET.get():
         return
     line = mask_line(line)
-    try:
+    with suppress(OSError, ValueError):
         sys.stdout.flush()
         stream = getattr(sys.stdout, "buffer", None)
         if stream is None:
@@ -95,8 +96,6 @@ def forward(line: bytes) -> None:
         else:
             stream.write(line)
             stream.flush()
-    except (OSError, ValueError):
-        return
 
 
 def say(text: str) -> None:
@@ -216,10 +215,6 @@ def file_size(count: int) -> str:
 
 def format_gib(amount: int) -> str:
     return f"{amount / 2**30:.1f} GiB"
-
-
-def format_mib(amount: int) -> str:
-    return f"{amount / 2**20:.0f} MiB"
 
 
 class _Decisions(logging.Formatter):

@@ -208,13 +208,11 @@ def _watch_handle(parent: int, done: threading.Event) -> None:
 
 def _say_ending() -> None:
     # The frontend's end of the pipe may be closed.
-    try:
+    with suppress(OSError, ValueError):
         print(
             "torchwheel: the frontend has ended, and so does this build; the next run goes on from there",
             flush=True,
         )
-    except (OSError, ValueError):
-        return
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from torchwheel.preflight.registry import (
     known_cuda,
     require_known,
 )
-from torchwheel.reporting.terminal import count_noun, format_gib, format_mib, join_items
+from torchwheel.reporting.terminal import count_noun, format_gib, join_items
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
@@ -233,11 +233,12 @@ def fits_on_disk(context: Context) -> Answer:
         return Unknown("the free disk" if free is None else "the size of the sources")
     debug = context.plan.settings.debug_information
     needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug, built_share=tree.built_share)
+    mebibytes = (tree.cxx_bytes + tree.cuda_bytes) / 2**20
     values = {
         "needed": format_gib(needed),
         "free": format_gib(free),
         "folder": context.host.build_folder,
-        "reason": f"sources of {format_mib(tree.cxx_bytes + tree.cuda_bytes)}, {count_noun(count, 'architecture')}"
+        "reason": f"sources of {mebibytes:.0f} MiB, {count_noun(count, 'architecture')}"
         + (", debug information" if debug else ""),
     }
     larger = r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk"
