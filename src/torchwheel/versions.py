@@ -38,11 +38,10 @@ def parse_numbers(version: str, count: int | None = None) -> tuple[int, ...]:
 
 def is_version(text: object) -> bool:
     """Whether it is the text of a version that pip accepts (PEP 440)."""
-    try:
-        return isinstance(text, str) and bool(Version(text))
     # Python raises another ValueError for more than 4,300 digits.
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return isinstance(text, str) and bool(Version(text))
+    return False
 
 
 def at_least(version: str, least: str) -> bool:
@@ -84,10 +83,9 @@ def read_range(text: str) -> ReleaseRange | None:
     """Read a range such as ``>=12.8,<13`` or ``==12.9.*``; None if it is not one. An empty text means every version."""
     if not _RANGE.fullmatch(text):
         return None
-    try:
+    with suppress(InvalidSpecifier):
         return ReleaseRange(text, SpecifierSet(text))
-    except InvalidSpecifier:
-        return None
+    return None
 
 
 def wheel_spelling(name: str) -> str:

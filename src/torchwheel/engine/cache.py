@@ -153,7 +153,7 @@ def _places(cache: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _list_folders(parent: Path, kind: str, cache: Path) -> list[Path]:
-    try:
+    with suppress(OSError):
         return sorted(
             path
             for path in parent.iterdir()
@@ -161,8 +161,7 @@ def _list_folders(parent: Path, kind: str, cache: Path) -> list[Path]:
             # Builds of all caches have theirs in one place.
             if kind != _TEMPORARY or cache in (_read_source(path) or path).parents
         )
-    except OSError:
-        return []
+    return []
 
 
 def _existing_locks(kind: str, path: Path) -> list[Path]:

@@ -206,15 +206,14 @@ def _run_server(environment: Mapping[str, str], folder: Path) -> Iterator[dict[s
 
 
 def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
-    try:
+    with suppress(NoAnswer, ValueError, KeyError, TypeError, AttributeError):
         command = ["sccache", "--show-stats", "--stats-format=json"]
         stats = json.loads(ask_program(command, environment, _SECONDS_TO_ANSWER).stdout)["stats"]
         counts = {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
         failures = stats["cache_read_errors"] + stats["cache_write_errors"] + stats["cache_timeouts"]
         elsewhere, refused = sum(stats["dist_compiles"].values()), stats["dist_errors"]
         return CacheUse(counts["cache_hits"], counts["cache_misses"], failures, elsewhere, refused)
-    except (NoAnswer, ValueError, KeyError, TypeError, AttributeError):
-        return CacheUse()
+    return CacheUse()
 
 
 def _free_port() -> int:

@@ -307,10 +307,9 @@ def _changed_files(state: Mapping[str, Any]) -> list[str]:
 
 
 def _content_digest(path: Path) -> str | None:
-    try:
+    with suppress(OSError):
         return file_sha256(path).hex()
-    except OSError:
-        return None
+    return None
 
 
 def names_files(arguments: Iterable[object]) -> bool:

@@ -282,13 +282,12 @@ def _describe_input(file: str, status: os.stat_result | None, before: _Input | N
 
 def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, str], bool]:
     """The inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
-    try:
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
         state: Any = read_state(file)
         inputs = {path: _Input(*one) for path, one in state["inputs"].items()}
         return inputs, str(state["variables"]), dict(state["named"]), bool(state["indirect"])
     # Without a record, inputs are judged by the times of their inodes.
-    except (KeyError, ValueError, TypeError, AttributeError):
-        return {}, None, {}, False
+    return {}, None, {}, False
 
 
 def _write_record(file: Path, read: Mapping[str, _Input], inputs: BuildInputs, *, indirect: bool) -> None:

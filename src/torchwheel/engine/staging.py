@@ -237,10 +237,9 @@ def _folders_above(relative: str) -> list[str]:
 
 
 def _place_mark(target: str) -> list[int]:
-    try:
+    with suppress(FileNotFoundError):
         return _state_mark(os.lstat(target))
-    except FileNotFoundError:
-        return []
+    return []
 
 
 def _state_mark(status: os.stat_result) -> list[int]:

@@ -69,10 +69,9 @@ SETUP_PY = Spelling("an argument of an extension", _argument_name, _format_examp
 
 def _module() -> ModuleType | None:
     """The installed PyTorch's module; None where there is none, as for an sdist."""
-    try:
+    with suppress(TorchwheelError):
         return cpp_extension()
-    except TorchwheelError:
-        return None
+    return None
 
 
 def torch_base(otherwise: type) -> Any:

@@ -178,10 +178,9 @@ def read_steps(folder: Path) -> Iterator[NinjaStep]:
 
 
 def _read_bytes(file: Path) -> bytes:
-    try:
+    with suppress(OSError):
         return file.read_bytes()
-    except OSError:
-        return b""
+    return b""
 
 
 def _read_bindings(text: bytes) -> dict[str, str]:

@@ -174,7 +174,7 @@ def write_build_record(path: Path, record: BuildRecord) -> None:
 
 
 def read_build_record(path: Path) -> BuildRecord | None:
-    try:
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         if path.stat().st_size > _MOST_BYTES:
             return None
         with open_file(path) as stream:
@@ -189,8 +189,7 @@ def read_build_record(path: Path) -> BuildRecord | None:
             "owner": tuple(document["owner"]),
         }
         return BuildRecord(**{**document, **parts})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+    return None
 
 
 def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:

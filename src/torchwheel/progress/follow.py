@@ -258,10 +258,9 @@ class Follower:
         """Whether it is the ninja of the build folder; CMake's probes run others."""
         if PurePath(process.words[0]).name != "ninja":
             return False
-        try:
+        with suppress(OSError):
             return Path("/proc", str(process.pid), "cwd").samefile(self._folder)
-        except OSError:
-            return False
+        return False
 
     def _write_record(self) -> None:
         with suppress(OSError):

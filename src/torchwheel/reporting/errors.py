@@ -387,7 +387,6 @@ def system_problem(error: OSError) -> Problem:
 
 
 def _has_current_folder() -> bool:
-    try:
+    with suppress(OSError):
         return bool(Path.cwd())
-    except OSError:
-        return False
+    return False

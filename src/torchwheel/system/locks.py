@@ -143,11 +143,10 @@ def record_session(leader: int) -> Iterator[None]:
 
 def machine_id() -> str:
     """Identify this machine's boot and container, in which process ids are unique."""
-    try:
+    with suppress(OSError, ValueError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         return hashlib.sha256((boot + os.readlink("/proc/self/ns/pid")).encode()).hexdigest()[:8]
-    except (OSError, ValueError):
-        return ""
+    return ""
 
 
 def _record_of(lock: Path) -> Path:

@@ -94,10 +94,9 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def _read_proc(pid: int, name: str) -> str:
-    try:
+    with suppress(OSError):
         return Path("/proc", str(pid), name).read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    return ""
 
 
 def _main(command: list[str]) -> None:
