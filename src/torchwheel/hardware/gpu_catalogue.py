@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -284,6 +284,14 @@ def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECOND
         raise NoAnswer(f'nvidia-smi ended with status {answer.returncode}: "{quoted}"')
     rows = answer.stdout.splitlines()[:_MOST_GPUS]
     return tuple(filter(None, (_parse_row(row.strip()) for row in rows)))
+
+
+def try_to_detect(detect: Callable[[], Sequence[NamedGpu]]) -> tuple[Sequence[NamedGpu], str]:
+    """The GPUs that are detected, and why there are none, if so."""
+    try:
+        return detect(), "nvidia-smi is missing, or lists none"
+    except NoAnswer as failure:
+        return (), str(failure)
 
 
 def _parse_row(row: str) -> NamedGpu | None:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.hardware.gpu_catalogue import KnownGpu, NamedGpu, read_gpus
+from torchwheel.hardware.gpu_catalogue import KnownGpu, NamedGpu, read_gpus, try_to_detect
 from torchwheel.host.machine import Host
-from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import CONFIG_VARIABLE, config_folder
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
@@ -240,12 +239,9 @@ def _resolve_name(name: str, origin: str, overlays: Overlays, detect: Detect | N
     elif detect is None:
         yield Target(NATIVE)
     else:
-        try:
-            detected = detect()
-        except NoAnswer as failure:
-            raise _no_gpu_found(origin, str(failure)) from None
+        detected, why = try_to_detect(detect)
         if not detected:
-            raise _no_gpu_found(origin)
+            raise refusal("no-gpu-found/target", origin=origin, why=why)
         for gpu in detected:
             yield _target_of_gpu(gpu, overlays)
 
@@ -296,7 +292,3 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
             return Problem.of("unknown-target/architecture", origin=origin, name=name)
     advice = advice or overlays.suggest_name(name, "target")
     return Problem.of("unknown-target", origin=origin, name=name, advice=advice)
-
-
-def _no_gpu_found(origin: str, why: str = "nvidia-smi is missing, or lists none") -> TorchwheelError:
-    return refusal("no-gpu-found/target", origin=origin, why=why)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from torchwheel.hardware.arch import CodeTarget, HowItRuns, Verdict, capabilities_in, judge_code
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
-from torchwheel.host.programs import NoAnswer
+from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus, try_to_detect
 from torchwheel.pytorch.releases import optional_part
 from torchwheel.reporting.errors import Problem, collect_problems, refusal, stop_on
 from torchwheel.reporting.terminal import join_items
@@ -336,11 +335,7 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
 
 def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if name == "native":
-        why = "nvidia-smi is missing, or lists none"
-        try:
-            detected = detect_gpus(environment)
-        except NoAnswer as failure:
-            detected, why = (), str(failure)
+        detected, why = try_to_detect(lambda: detect_gpus(environment))
         if not detected:
             raise refusal("no-gpu-found", origin="--gpu native", why=why)
         return detected
