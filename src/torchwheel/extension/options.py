@@ -165,7 +165,7 @@ def cuda_left_out(project: ExtensionProject) -> Iterator[Problem]:
 def requested_hardware(project: ExtensionProject) -> Setting | None:
     """The setting of the command, of torchwheel's variables or of an sdist that names GPUs or architectures."""
     sdist = project.pyproject.sdist
-    for one in filter(None, map(project.settings.get, ("target", "arch"))):
+    for one in filter(None, map(project.settings.entries.get, ("target", "arch"))):
         is_asked = one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
         if one.text and not one.ambient and is_asked:
             return one

@@ -181,8 +181,11 @@ def variables_for(
     # setup.py would pass every CMAKE_ variable on as an option, and CMake would warn that it is unused.
     of_jobs = [one for one in JOB_VARIABLES if ways.defines or not one.startswith("CMAKE_")]
     planned = [
-        *(_decided_variable(one, str(jobs.max_jobs), settings.get("jobs"), jobs.reason) for one in of_jobs),
-        _decided_variable(name, str(version), settings.get("package-version"), version.base_origin),
+        *(
+            _decided_variable(one, str(jobs.max_jobs), settings.entries.get("jobs"), jobs.reason)
+            for one in of_jobs
+        ),
+        _decided_variable(name, str(version), settings.entries.get("package-version"), version.base_origin),
         Variable(number, "1", Layer.DEFAULT, "a higher one would become part of the local label"),
         *option_variables(ways, defines),
         *(cuda.variables(host) if cuda is not None else ()),

@@ -66,7 +66,7 @@ def secrets_in_flags(settings: Settings) -> Iterator[Problem]:
 
 
 def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
-    cuda, arch = settings.defines.get("USE_CUDA"), settings.get("arch")
+    cuda, arch = settings.defines.get("USE_CUDA"), settings.entries.get("arch")
     if arch is not None:
         # Without a target nothing else compares the two.
         if cuda is not None and cuda.off:

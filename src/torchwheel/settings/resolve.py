@@ -74,9 +74,6 @@ class Settings(SettingsModel):
         """Environment variable -> setting."""
         return _entries_of(self.entries, "env")
 
-    def get(self, key: str) -> Setting | None:
-        return self.entries.get(key)
-
 
 def load_settings(
     project: Path | Project | None,

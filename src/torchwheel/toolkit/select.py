@@ -60,7 +60,7 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
 
 
 def _find_renamed(needs: Needs) -> Iterator[Problem]:
-    requested = needs.settings.get("arch")
+    requested = needs.settings.entries.get("arch")
     text = requested.text if requested else needs.architecture_list
     for architecture in needs.architectures:
         capability = architecture.capability
@@ -164,7 +164,7 @@ def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path, refu
 
 
 def _no_release_fits(needs: Needs, refused: Refused) -> Selection:
-    cuda, cuda_from = needs.settings.get("cuda"), needs.settings.entries["cuda-from"]
+    cuda, cuda_from = needs.settings.entries.get("cuda"), needs.settings.entries["cuda-from"]
     layer = cuda.layer if cuda else Layer.DEFAULT
     if cuda_from.value == PYPI:
         problem = needs.not_on_pypi() or _no_toolkit_on_pypi(needs, refused)
@@ -239,7 +239,7 @@ def _no_release(needs: Needs) -> Problem:
             architectures=listed,
             spans="; ".join(map(compiled_by, needs.architectures)),
         )
-    cuda = needs.settings.get("cuda")
+    cuda = needs.settings.entries.get("cuda")
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
     compiling = [release.version for release in needs.compiling_releases()]
     return Problem.of(

@@ -52,7 +52,7 @@ def test_the_highest_place_wins_and_remembers_the_others(drawn: Values) -> None:
     loaded = load_from({**drawn, "config": {**drawn["config"], **always}})
     for key in ("jobs", "define.USE_X"):
         expected = [int(str(drawn[place][key])) for place in reversed(PLACES) if key in drawn[place]]
-        setting = loaded.get(key)
+        setting = loaded.entries.get(key)
         found = [] if setting is None else [setting, *setting.replaced]
         assert [int(str(item.value)) for item in found] == expected
         assert all(item.replaced == () for item in found[1:])

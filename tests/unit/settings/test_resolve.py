@@ -80,7 +80,7 @@ def test_the_order_of_layers() -> None:
 
 
 def sources(loaded: Settings) -> tuple[str, str | None, str]:
-    path = loaded.get("cuda-path")
+    path = loaded.entries.get("cuda-path")
     return loaded.cuda_from, loaded.cuda_path, path.origin if path else ""
 
 

@@ -139,7 +139,7 @@ def skipped_checks_exist(context: Context) -> Answer:
 
 
 def skipped_checks(settings: Settings) -> Answer:
-    setting = settings.get("skip-check")
+    setting = settings.entries.get("skip-check")
     if not settings.skip_check:
         # Reading all ids would take longer than the rest of a plan.
         return Passed()
