@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from torchwheel.reporting.errors import find_nearest
 from torchwheel.system.toml import read_toml
@@ -55,17 +54,15 @@ class ComponentCatalogue:
 def read_components() -> ComponentCatalogue:
     table = read_toml(Path(__file__).with_name("components.toml"))
     return ComponentCatalogue(
-        _read_component(name, entry) for name, entry in table.items() if name != "source"
-    )
-
-
-def _read_component(name: str, entry: Mapping[str, Any]) -> Component:
-    return Component(
-        name=name,
-        aliases=tuple(entry.get("aliases", ())),
-        title=entry["title"],
-        options=tuple(entry["options"]),
-        depends_on=tuple(tuple(group.split(" or ")) for group in entry.get("depends-on", ())),
-        systems=tuple(entry.get("systems", ())),
-        labelled=entry.get("labelled", True),
+        Component(
+            name=name,
+            aliases=tuple(entry.get("aliases", ())),
+            title=entry["title"],
+            options=tuple(entry["options"]),
+            depends_on=tuple(tuple(group.split(" or ")) for group in entry.get("depends-on", ())),
+            systems=tuple(entry.get("systems", ())),
+            labelled=entry.get("labelled", True),
+        )
+        for name, entry in table.items()
+        if name != "source"
     )

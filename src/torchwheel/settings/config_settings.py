@@ -14,7 +14,7 @@ from torchwheel.reporting.errors import Problem, find_nearest
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, RawValue, Setting, Source, join_lists
-from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
+from torchwheel.settings.pytorch_env import fault_among, split_options
 from torchwheel.settings.value_types import unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
@@ -113,7 +113,8 @@ def read_config_settings(
                 problems.append(Problem.of("contradiction", origin=f"-C {name}", one=one, other=other))
             if bare == CMAKE_ARGUMENTS:
                 if fault := fault_among(filter(None, argument_words(value))):
-                    problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
+                    said = {"where": CMAKE_ARGUMENTS, "fault": fault, "fix": _AS_A_LIST}
+                    problems.append(Problem.of("malformed-cmake-args", origin=f"-C {name}", **said))
                 values += [
                     RawValue(_DEFINE, one, f"-C {name} -D{option}", f"-D{_DEFINE.example}", option)
                     for option, one in split_options(argument_words(value))[0]
@@ -207,19 +208,17 @@ def _variable_values(key: Key, text: str, problems: list[Problem]) -> Iterator[R
 def _unknown_name(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
-        return _unknown_setting(name, _format_example(bare, value))
-    if replacement := read_passthrough().renamed.get(bare_name(name)):
-        return _unknown_setting(name, config_option(*replacement.format(value).split("=", 1)))
-    head, dot, entry = name.partition(".")
-    tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
-    theirs = [known.removesuffix(".*") for known in read_passthrough().backends]
-    meant = nearest_key(name, [*own, *theirs])
-    if dot and (table := find_nearest(head, tables)):
-        meant = f"{table}.{entry}"
-    return _unknown_setting(name, _format_example(meant, value) if meant else "")
-
-
-def _unknown_setting(name: str, meant: str) -> Problem:
+        meant = _format_example(bare, value)
+    elif replacement := read_passthrough().renamed.get(bare_name(name)):
+        meant = config_option(*replacement.format(value).split("=", 1))
+    else:
+        head, dot, entry = name.partition(".")
+        tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
+        theirs = [known.removesuffix(".*") for known in read_passthrough().backends]
+        near = nearest_key(name, [*own, *theirs])
+        if dot and (table := find_nearest(head, tables)):
+            near = f"{table}.{entry}"
+        meant = _format_example(near, value) if near else ""
     id = "unknown-setting/near" if meant else "unknown-setting"
     settings = ", ".join(keys_for(Where.COMMAND))
     return Problem.of(id, origin=f"-C {name}", name=name, settings=settings, meant=meant)
@@ -231,11 +230,6 @@ def _format_example(key: str, value: ConfigValue) -> str:
 
 def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:
     meant = nearest_key(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
-    return Problem.of(
-        "unknown-variable/near" if meant else "unknown-variable",
-        origin=f"variable {variable}",
-        variable=variable,
-        meant=f"{PREFIX}{meant}",
-        value=text,
-        variables=", ".join(known),
-    )
+    id = "unknown-variable/near" if meant else "unknown-variable"
+    values = {"variable": variable, "meant": f"{PREFIX}{meant}", "value": text, "variables": ", ".join(known)}
+    return Problem.of(id, origin=f"variable {variable}", **values)

@@ -177,7 +177,8 @@ def _read_arguments(text: str, origin: str, source: Source) -> tuple[Setting, ..
     except ValueError as error:
         fault = f"cannot be taken apart: {error}"
     if fault:
-        source.problems.append(malformed_arguments("CMAKE_ARGS", fault, _AS_FOR_A_SHELL, origin))
+        said = {"where": "CMAKE_ARGS", "fault": fault, "fix": _AS_FOR_A_SHELL}
+        source.problems.append(Problem.of("malformed-cmake-args", origin=origin, **said))
         return ()
     defines, rest = split_options(words)
     settings = [
@@ -223,7 +224,3 @@ def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str
         else:
             rest += [word, text] if word == "-D" else [word]
     return options, rest
-
-
-def malformed_arguments(where: str, fault: str, remedy: str, origin: str) -> Problem:
-    return Problem.of("malformed-cmake-args", origin=origin, where=where, fault=fault, fix=remedy)
