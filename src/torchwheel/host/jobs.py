@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -39,7 +40,9 @@ def usable_memory() -> int | None:
         return _windows_physical()
     if sys.platform == "linux":
         return linux_memory(Path("/"))
-    return _sysconf_physical()
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 def linux_memory(root: Path) -> int | None:
@@ -96,13 +99,6 @@ def group_folders(root: Path) -> tuple[Path, ...]:
     parts = [part for part in PurePosixPath(own[1]).parts if part not in ("/", "..")]
     folders = (root.joinpath("sys/fs/cgroup", *parts[:count]) for count in range(len(parts), -1, -1))
     return tuple(filter(is_dir, folders))
-
-
-def _sysconf_physical() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _windows_physical() -> int | None:

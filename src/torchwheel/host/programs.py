@@ -116,7 +116,11 @@ def ask_program(
         try:
             output, errors = _wait_for_output(process, command[0], seconds, most_bytes)
         except BaseException:
-            _end_group(process)
+            if sys.platform == "win32":
+                end_tree(process.pid)
+            else:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
 
@@ -171,14 +175,6 @@ def _quote_answer(text: str) -> str:
 def printed_nothing(reason: str) -> bool:
     """Whether the text of a :class:`NoAnswer` is about a program that printed nothing, as ``false`` and ``true``."""
     return reason.endswith(_PRINTED_NOTHING)
-
-
-def _end_group(process: subprocess.Popen[str]) -> None:
-    if sys.platform == "win32":
-        end_tree(process.pid)
-    else:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def end_tree(pid: int) -> None:
