@@ -140,23 +140,16 @@ class TreeNeeds(Needs):
 
     def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
         support, release = self.cuda_support(cuda), self.release
-        values = {"origin": origin, "cuda": cuda, "root": root, "subject": self.subject, "range": self._range}
+        found = {"origin": origin, "cuda": cuda, "root": root}
+        wanted = {"subject": self.subject, "range": self._range}
         if support is CudaSupport.TOO_OLD:
-            return error(Problem.of("toolkit-too-old", **values))
+            return error(Problem.of("toolkit-too-old", **found, **wanted))
         if support is CudaSupport.FAILS:
-            return error(Problem.of("toolkit-too-new", **values))
+            return error(Problem.of("toolkit-too-new", **found, **wanted))
         if support is CudaSupport.UNTRIED and release is not None:
-            return warning(
-                Problem.of(
-                    "toolkit-untried",
-                    origin=origin,
-                    cuda=cuda,
-                    root=root,
-                    pytorch=release.minor_version,
-                    newest=release.cuda.newest,
-                    alternative=self._instead_of_untried(),
-                )
-            )
+            known = {"pytorch": release.minor_version, "newest": release.cuda.newest}
+            instead = self._instead_of_untried()
+            return warning(Problem.of("toolkit-untried", alternative=instead, **found, **known))
         return None
 
     def sort_key(self, cuda: str) -> tuple[int, ...]:
