@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.index.catalogue import LACKS, YANKED, PlannedWheel
-from torchwheel.reporting.errors import refusal, unreadable_error
+from torchwheel.reporting.errors import reading, refusal
 from torchwheel.reporting.terminal import Answer, count_noun, fields_of, format_facts
 from torchwheel.wheel.inspection import named_gpus
 from torchwheel.wheel.variant import OLDEST_UV
@@ -92,12 +92,12 @@ def _parse_requirement(text: str, option: str) -> Requirement:
 
 
 def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel]:
+    with reading(file):
+        content = file.read_bytes()
     try:
-        for job in json.loads(file.read_bytes())["jobs"]:
+        for job in json.loads(content)["jobs"]:
             gpus = named_gpus(map(str, job["gpus"]), environment)
             yield PlannedWheel(gpus, str(job["python"]), str(job["platform"]))
-    except OSError as error:
-        raise unreadable_error(error, str(file)) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         detail = f"{type(error).__name__}: {error}"[:200]
         raise refusal("malformed-matrix", origin=file, detail=detail) from None

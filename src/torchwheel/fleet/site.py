@@ -43,9 +43,9 @@ from torchwheel.reporting.errors import (
     Problem,
     TorchwheelError,
     collect_problems,
+    reading,
     refusal,
     stop_on,
-    unreadable_error,
 )
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import (
@@ -144,10 +144,8 @@ def _find_wheels(sources: Iterable[Path], site: Path) -> list[Path]:
 
 
 def _stat(source: Path) -> os.stat_result:
-    try:
+    with reading(source):
         return source.stat()
-    except OSError as error:
-        raise unreadable_error(error, str(source)) from None
 
 
 def _update_wheels(
@@ -294,14 +292,12 @@ class _Proved:
 
 def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Proved:
     """Verify a wheel as `torchwheel verify --no-install` does."""
-    try:
+    with reading(source):
         contents = inspect_wheel(source)
         checks = run_checks(contents, environment, install=False)
         stop_on([problem for check in checks for problem in check.problems])
         metadata = bytes(contents.metadata)
         file = _describe_file(source, path, metadata)
-    except OSError as error:
-        raise unreadable_error(error, str(source)) from None
     cuda = built_with_cuda(contents)
     properties, why = properties_of(contents, cuda)
     code = contents.architectures.labels if contents.architectures else ()

@@ -133,10 +133,15 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
     return TorchwheelError(Problem.of(key, origin, **values))
 
 
-def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
-    # EINVAL is from ``open_file``, for pipes and devices.
-    key = "unreadable-file/pipe" if error.errno == errno.EINVAL else "unreadable-file"
-    return refusal(key, origin=origin, reason=error.strerror)
+@contextmanager
+def reading(file: object) -> Iterator[None]:
+    """Refuse a file that cannot be read in the block."""
+    try:
+        yield
+    except OSError as error:
+        # EINVAL is from ``open_file``, for pipes and devices.
+        key = "unreadable-file/pipe" if error.errno == errno.EINVAL else "unreadable-file"
+        raise refusal(key, origin=file, reason=error.strerror) from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.reporting.errors import refusal, unreadable_error
+from torchwheel.reporting.errors import reading, refusal
 from torchwheel.system.files import open_file
 
 if sys.version_info >= (3, 11):
@@ -64,17 +64,15 @@ def shipped_toml(path: Path) -> dict[str, Any]:
 
 def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
     """Read a TOML file; a byte order mark is ignored, except in a pyproject.toml, which other tools read too."""
+    with reading(path), open_file(path) as stream:
+        data = stream.read(-1 if max_bytes is None else max_bytes + 1)
+    too_long = max_bytes is not None and len(data) > max_bytes
     try:
-        with open_file(path) as stream:
-            data = stream.read(-1 if max_bytes is None else max_bytes + 1)
-        too_long = max_bytes is not None and len(data) > max_bytes
         text = "" if too_long else data.decode()
-        if too_long or (max_bytes is not None and _LONG_KEY.search(text)):
-            raise refusal("oversized-toml", origin=path, most=max_bytes, names=_MAX_NAMES)
     except UnicodeDecodeError as error:
         raise refusal("malformed-toml/encoding", origin=path, position=error.start) from None
-    except OSError as error:
-        raise unreadable_error(error, str(path)) from None
+    if too_long or (max_bytes is not None and _LONG_KEY.search(text)):
+        raise refusal("oversized-toml", origin=path, most=max_bytes, names=_MAX_NAMES)
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
         raise refusal("malformed-toml/byte-order-mark", origin=path)
     return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))

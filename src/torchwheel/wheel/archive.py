@@ -32,9 +32,9 @@ from torchwheel.reporting.errors import (
     TorchwheelError,
     error,
     note,
+    reading,
     refusal,
     stop_on,
-    unreadable_error,
     warning,
 )
 from torchwheel.reporting.terminal import join_items
@@ -153,10 +153,8 @@ def plain_file_name(name: str) -> str:
 @contextlib.contextmanager
 def open_wheel(path: Path) -> Iterator[WheelArchive]:
     with contextlib.ExitStack() as stack:
-        try:
+        with reading(path):
             stream = stack.enter_context(open_file(path))
-        except OSError as error:
-            raise unreadable_error(error, str(path)) from None
         with _reading_errors(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.reporting.errors import TorchwheelError, refusal, unreadable_error
+from torchwheel.reporting.errors import TorchwheelError, reading, refusal
 from torchwheel.system.files import open_file
 
 # How much of a wheel is read: what is larger is refused, so that a small file cannot cost much. Honest wheels stay far
@@ -40,11 +40,8 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
     if not isinstance(source, Path):
         yield source, origin
         return
-    try:
-        with open_file(source) as stream:
-            yield stream, origin or str(source)
-    except OSError as error:
-        raise unreadable_error(error, origin or str(source)) from None
+    with reading(origin or source), open_file(source) as stream:
+        yield stream, origin or str(source)
 
 
 @dataclass
