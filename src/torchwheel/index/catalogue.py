@@ -21,7 +21,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
-from torchwheel.hardware.arch import ArchitectureList, Verdict, judge_code, parse_architectures
+from torchwheel.hardware.arch import Verdict, judge_code, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import TorchwheelError, refusal
@@ -118,13 +118,8 @@ class SiteWheel:
     def index(self) -> str:
         return self.label or COMPANIONS
 
-    @property
-    def architectures(self) -> ArchitectureList | None:
-        return parse_architectures(self.code) if self.code else None
-
     def verdict_on(self, gpu: Architecture) -> Verdict:
-        code = self.architectures
-        return judge_code(code.targets if code else (), gpu)
+        return judge_code(parse_architectures(self.code).targets if self.code else (), gpu)
 
     @cached_property
     def _parsed(self) -> tuple[NormalizedName, Version, object, frozenset[Tag]]:
