@@ -92,9 +92,7 @@ class ArchitectureList:
         merged: dict[Architecture, CodeTarget] = {}
         for one in targets:
             known = merged.setdefault(one.architecture, one)
-            merged[one.architecture] = CodeTarget(
-                one.architecture, known.sass or one.sass, known.ptx or one.ptx
-            )
+            merged[one.architecture] = replace(one, sass=known.sass or one.sass, ptx=known.ptx or one.ptx)
         return cls(tuple(sorted(merged.values())))
 
     @classmethod

@@ -124,8 +124,7 @@ def expanded_architectures(
 
 
 def _parse_architectures(texts: Iterable[str]) -> frozenset[Architecture]:
-    parsed = (Architecture.from_dotted(text) for text in texts)
-    return frozenset(architecture for architecture in parsed if architecture is not None)
+    return frozenset(map(Architecture.of, texts))
 
 
 def compiled_by(architecture: Architecture) -> str:
