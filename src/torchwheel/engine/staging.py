@@ -65,7 +65,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[tuple
     with held_folder(folders.root, tree.root, folders.cache, lock, in_place=not folders.staged):
         # Keep the log of an interrupted build, which is resumed. Windows cannot move an open file.
         with suppress(OSError):
-            folders.log.replace(folders.previous_log)
+            folders.log.replace(folders.root / "previous.log")
         with open_log(folders.log) as log:
             log.truncate(0)
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))

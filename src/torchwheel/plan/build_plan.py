@@ -87,10 +87,6 @@ class BuildFolders:
         return self.root / "build.log"
 
     @property
-    def previous_log(self) -> Path:
-        return self.root / "previous.log"
-
-    @property
     def record(self) -> Path:
         return self.root / RECORD
 
