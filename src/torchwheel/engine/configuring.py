@@ -252,18 +252,15 @@ class Configuring:
             # A tree may run other CMake projects.
             if match is None or Path(match["folder"]).resolve() != self.build.resolve():
                 return
-            self._finish_run(known)
+            taken, found = self.check_values(), self.read_values()
+            lost = tuple(map(error, (*self._find_disturbances(known), *self._find_lost_features(found))))
+            stop_on_errors(lost, self.skip_check)
+            announce((*taken, *lost), self.skip_check)
+            self.write_state(found)
             if stop_after:
                 raise Configured
 
         return see
-
-    def _finish_run(self, known: Mapping[Path, int]) -> None:
-        taken, found = self.check_values(), self.read_values()
-        lost = tuple(map(error, (*self._find_disturbances(known), *self._find_lost_features(found))))
-        stop_on_errors(lost, self.skip_check)
-        announce((*taken, *lost), self.skip_check)
-        self.write_state(found)
 
     def _probe_logs(self) -> list[Path]:
         return [self.build / "CMakeFiles" / name for name in _PROBE_LOGS]
