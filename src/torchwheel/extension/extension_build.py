@@ -131,9 +131,8 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
         refuse_builds_in_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
-        version = labelled_version(
-            own, project.settings.package_version, sdist_label(project.settings, record)
-        )
+        label = sdist_label(project.settings, record)
+        version = labelled_version(own, project.settings.package_version, label)
         files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 

@@ -36,14 +36,7 @@ class Language(Enum):
     CUDA = "nvcc"
 
 
-LANGUAGES = {
-    ".c": Language.CXX,
-    ".cc": Language.CXX,
-    ".cpp": Language.CXX,
-    ".cxx": Language.CXX,
-    ".c++": Language.CXX,
-    ".cu": Language.CUDA,
-}
+LANGUAGES = {**dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".c++"), Language.CXX), ".cu": Language.CUDA}
 
 
 @cache

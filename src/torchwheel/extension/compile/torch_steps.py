@@ -173,10 +173,6 @@ class TorchSteps:
                     words.remove(_DEBUG)
         return [*words, *own]
 
-    @property
-    def _project(self) -> Path:
-        return self.plan.project.folder
-
     def _run_ninja(self, build_directory: str, *_: Any, **__: Any) -> None:
         ninja = find_ninja(self.plan.project.environment)
         assert ninja is not None
@@ -204,7 +200,7 @@ class TorchSteps:
         architectures = None
         if kind is StepKind.COMPILE_CUDA:
             # All sources that a unity file includes have the same.
-            relative = os.path.relpath(self.unity.get(source, (source,))[0], self._project)
+            relative = os.path.relpath(self.unity.get(source, (source,))[0], self.plan.project.folder)
             architectures = separate_architectures(self.planned.extension, relative) or self.planned.usual
             named = self._cuda_words(named, source, architectures)
         elif self._maps and kind is StepKind.COMPILE_CXX:
@@ -231,7 +227,7 @@ class TorchSteps:
 
     def _object_name(self, source: str) -> str:
         """Name a source's object by its path: folders may contain files of one name."""
-        base = self.folder / self.place if source in self.unity else self._project
+        base = self.folder / self.place if source in self.unity else self.plan.project.folder
         relative = os.path.relpath(source, base)
         # Objects of sources outside of the project stay inside the folder.
         parts = [part.replace("..", "up").replace(":", "") for part in Path(relative).as_posix().split("/")]
@@ -280,16 +276,13 @@ class TorchSteps:
         """Spell the paths in a command by the links in the extension's folder."""
         torch, toolkit = self.plan.inputs.torch, self.plan.inputs.toolkit
         # Their headers are the same in a new environment with newer files.
-        system = [
-            str(torch.root),
-            *_PYTHON_HEADERS,
-            _ENVIRONMENT_HEADERS,
-            *([toolkit.root] if toolkit else ()),
-        ]
+        system = [str(torch.root), *_PYTHON_HEADERS, _ENVIRONMENT_HEADERS]
+        system += [toolkit.root] if toolkit else []
         return tuple(_spelled_words(words, self._spell, system))
 
     def _sources_of(self, source: str) -> tuple[str, ...]:
-        files = {one: os.path.relpath(one, self._project) for one in self.unity.get(source, (source,))}
+        folder, own = self.plan.project.folder, self.unity.get(source, (source,))
+        files = {one: os.path.relpath(one, folder) for one in own}
         return tuple(one if way.startswith("..") else Path(way).as_posix() for one, way in files.items())
 
 
