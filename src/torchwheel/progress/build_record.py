@@ -38,8 +38,8 @@ _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
-class TimedStep:
-    """A finished ninja step; peak (bytes) and cost (seconds) are of its last run that was no cache hit, if known.
+class _Step:
+    """A ninja step, with its start in seconds since 1970.
 
     The source is relative to the build's source or folder, if it is in one of them; None if the step compiles nothing.
     """
@@ -47,14 +47,20 @@ class TimedStep:
     output: str
     source: str | None
     start: float
-    end: float
-    peak: int | None = None
-    hit: bool | None = None
-    cost: float | None = None
 
     @property
     def name(self) -> str:
         return self.source or self.output
+
+
+@dataclass(frozen=True)
+class TimedStep(_Step):
+    """A finished step; peak (bytes) and cost (seconds) are of its last run that was no cache hit, if known."""
+
+    end: float
+    peak: int | None = None
+    hit: bool | None = None
+    cost: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -62,17 +68,10 @@ class TimedStep:
 
 
 @dataclass(frozen=True)
-class Running:
-    """A running step: its output, source, start (seconds since 1970) and memory in bytes."""
+class Running(_Step):
+    """A running step, with its memory in bytes."""
 
-    output: str
-    source: str | None
-    start: float
     memory: int
-
-    @property
-    def name(self) -> str:
-        return self.source or self.output
 
 
 @dataclass(frozen=True)
