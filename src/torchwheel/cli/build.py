@@ -114,9 +114,9 @@ def _end(
     except Exception as error:
         problems = problems_of(error)
         failure = _failure_document(problems, error.__cause__)
-        print_document("build", ok=False, seconds=_seconds_since(began), **failure)
+        print_document("build", ok=False, seconds=round(time.monotonic() - began, 3), **failure)
         raise AlreadyPrinted(problems) from error
-    print_document("build", ok=True, seconds=_seconds_since(began), **content)
+    print_document("build", ok=True, seconds=round(time.monotonic() - began, 3), **content)
     return 0
 
 
@@ -168,7 +168,3 @@ def _failure_document(problems: Sequence[Problem], cause: BaseException | None) 
         with cause.log.open("rb") as stream:
             diagnosis = to_dict(diagnose(stream))
     return {"problems": [vars(problem) for problem in problems], "log": log, "diagnosis": diagnosis}
-
-
-def _seconds_since(began: float) -> float:
-    return round(time.monotonic() - began, 3)

@@ -17,7 +17,7 @@ from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.this import this_host
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.components import read_components
-from torchwheel.settings.known_keys import Where, all_keys
+from torchwheel.settings.known_keys import Where, keys_for
 from torchwheel.settings.overlays import Definition, read_overlays, user_overlays_folder
 from torchwheel.settings.project import read_project, read_project_settings
 
@@ -91,8 +91,6 @@ def _list_choices() -> dict[str, list[str]]:
         "id": known_ids(),
         "name": list(find_schemas()),
         "config_settings": [
-            f"{key.name}{'.' if key.table else '='}"
-            for key in all_keys().values()
-            if Where.COMMAND in key.where
+            f"{key.name}{'.' if key.table else '='}" for key in keys_for(Where.COMMAND).values()
         ],
     }

@@ -43,7 +43,20 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> Answer:
     """Show what differs; the status is 0 whether anything does or not."""
     found = compare(Path(parsed.before), Path(parsed.after))
-    return Answer(_comparison_document(found), lambda: _render_comparison(found))
+    document = {
+        "headline": found.headline,
+        "same": found.is_same,
+        "before": _side_document(found.before),
+        "after": _side_document(found.after),
+        **{name: [change._asdict() for change in getattr(found, name)] for name in _CHANGES},
+        **({} if found.has_settings else {"settings": None, "options": None}),
+        "libraries": [
+            {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
+            for one in found.libraries
+        ],
+        "files": fields_of(found, "added", "removed", "changed"),
+    }
+    return Answer(document, lambda: _render_comparison(found))
 
 
 def _render_comparison(found: Comparison) -> str:
@@ -83,22 +96,6 @@ def _describe_code(change: LibraryChange) -> str:
     if change.before is None or change.after is None or before == after:
         return f": {before or after}" if before or after else ""
     return f": {before or 'none'} -> {after or 'none'}"
-
-
-def _comparison_document(found: Comparison) -> dict[str, Any]:
-    return {
-        "headline": found.headline,
-        "same": found.is_same,
-        "before": _side_document(found.before),
-        "after": _side_document(found.after),
-        **{name: [change._asdict() for change in getattr(found, name)] for name in _CHANGES},
-        **({} if found.has_settings else {"settings": None, "options": None}),
-        "libraries": [
-            {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
-            for one in found.libraries
-        ],
-        "files": fields_of(found, "added", "removed", "changed"),
-    }
 
 
 def _side_document(side: Side) -> dict[str, Any]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from torchwheel.proof import Check, CheckOutcome
 from torchwheel.reporting.terminal import (
@@ -22,7 +20,7 @@ from torchwheel.reporting.terminal import (
     wants_colour,
 )
 from torchwheel.verification.claims import run_checks
-from torchwheel.wheel.contents import WheelContents, inspect_wheel
+from torchwheel.wheel.contents import inspect_wheel
 
 _WORDS = {
     CheckOutcome.PASSED: ("ok", "ok"),
@@ -75,7 +73,21 @@ def run(parsed: argparse.Namespace) -> Answer:
                 _show(check, str(contents.path))
     problems = [problem for check in done for problem in check.problems]
     status = problems[0].status if problems else 0
-    return Answer(_verification_document(contents, done), str, status)
+    document = {
+        "path": str(contents.path),
+        **fields_of(contents, "kind", "name", "version"),
+        "ok": not problems,
+        "checks": [
+            {
+                **fields_of(check, "name", "outcome", "said"),
+                "figures": dict(check.figures),
+                "problems": list(map(vars, check.problems)),
+                "notes": list(map(vars, check.notes)),
+            }
+            for check in done
+        ],
+    }
+    return Answer(document, str, status)
 
 
 def _show(check: Check, path: str) -> None:
@@ -88,20 +100,3 @@ def _show(check: Check, path: str) -> None:
             if problem.origin == path:
                 problem = replace(problem, origin="")
             show("\n".join(f"    {line}" for line in problem.lines(terminal_width() - 4, head)))
-
-
-def _verification_document(contents: WheelContents, done: Sequence[Check]) -> dict[str, Any]:
-    return {
-        "path": str(contents.path),
-        **fields_of(contents, "kind", "name", "version"),
-        "ok": not any(check.problems for check in done),
-        "checks": [
-            {
-                **fields_of(check, "name", "outcome", "said"),
-                "figures": dict(check.figures),
-                "problems": list(map(vars, check.problems)),
-                "notes": list(map(vars, check.notes)),
-            }
-            for check in done
-        ],
-    }
