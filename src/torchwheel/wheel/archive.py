@@ -384,13 +384,8 @@ def _mismatch_problem(key: str, archive: WheelArchive, names: Sequence[str]) -> 
     return Problem.of(key, origin=archive.path, names=join_items(names))
 
 
-@contextlib.contextmanager
-def open_package(path: Path) -> Iterator[WheelArchive]:
-    if is_dir(path):
-        yield _open_installed(path.resolve())
-        return
-    with open_wheel(path) as archive:
-        yield archive
+def open_package(path: Path) -> contextlib.AbstractContextManager[WheelArchive]:
+    return contextlib.nullcontext(_open_installed(path.resolve())) if is_dir(path) else open_wheel(path)
 
 
 def _open_installed(folder: Path) -> WheelArchive:

@@ -137,6 +137,10 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
     else:
         name, version = canonicalize_name(metadata.single("Name") or ""), metadata.single("Version") or ""
         tags = tuple(sorted(wheel.values("Tag")))
+    torch_version = None
+    if _TORCH_VERSION in archive.members:
+        source = archive.read(_TORCH_VERSION, VERSION_FILE_BYTES)
+        torch_version = parse_torch_version(source, f"{path}: {_TORCH_VERSION}")
     allowance, read = Allowance(), []
     for library in sorted(
         name for name in archive.members if may_hold_code(name, partial(archive.start, name))
@@ -151,7 +155,7 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
         wheel=wheel,
         metadata=metadata,
         has_torch=_TORCH in archive.members,
-        torch_version=_torch_version(archive),
+        torch_version=torch_version,
         libraries=tuple(read),
         files=frozenset(archive.members),
         manifest=find_manifest(archive),
@@ -165,13 +169,6 @@ def may_hold_code(name: str, read: Callable[[int], bytes]) -> bool:
     if _LIBRARY.search(name):
         return True
     return PurePosixPath(name).suffix.lower() not in _SOURCE_SUFFIXES and is_code(read(START_BYTES))
-
-
-def _torch_version(archive: WheelArchive) -> TorchVersion | None:
-    if _TORCH_VERSION not in archive.members:
-        return None
-    source = archive.read(_TORCH_VERSION, VERSION_FILE_BYTES)
-    return parse_torch_version(source, f"{archive.path}: {_TORCH_VERSION}")
 
 
 def read_library(
