@@ -98,7 +98,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None) -> Host
             import_folders(plan.folders.environment) if plan else (),
         ),
         tools={name: answers[name] for name in _TOOLS if name in answers},
-        python_headers=python_headers(),
+        python_headers=is_file(Path(sysconfig.get_path("include")) / "Python.h"),
         packages=installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
         free_disk_bytes=_free_disk(folder),
@@ -310,10 +310,6 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
                 kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
                 found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
     return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
-
-
-def python_headers() -> bool:
-    return is_file(Path(sysconfig.get_path("include")) / "Python.h")
 
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:

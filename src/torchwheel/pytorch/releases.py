@@ -305,11 +305,8 @@ class PublishedBuild:
 
     @property
     def pip_arguments(self) -> tuple[str, ...]:
-        index = (
-            ()
-            if self.on_pypi
-            else ("--index-url", f"{shipped_toml(_PUBLISHED)['index']['url']}/{self.label}")
-        )
+        url = shipped_toml(_PUBLISHED)["index"]["url"]
+        index = () if self.on_pypi else ("--index-url", f"{url}/{self.label}")
         return (f"torch=={self.torch}", *index)
 
     @property

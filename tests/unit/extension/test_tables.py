@@ -188,10 +188,8 @@ def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Pa
 def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     project: Path, cuda: str | None, target: str, layer: Layer, refused: bool, asked: str
 ) -> None:
-    settings = SimpleNamespace(
-        is_cpu=target == "cpu",
-        get=lambda key: Setting(key, (target,), layer, f"-C {key}") if key == asked else None,
-    )
+    entries = {asked: Setting(asked, (target,), layer, f"-C {asked}")}
+    settings = SimpleNamespace(is_cpu=target == "cpu", entries=entries)
     torch = SimpleNamespace(cuda=cuda, hip=None, version="2.14.1+cpu")
     made: Any = SimpleNamespace(torch=torch, settings=settings, folder=project, pyproject=Project(project))
     assert [one.id for one in cuda_left_out(made)] == ["torch-without-cuda"] * refused
