@@ -119,8 +119,7 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
         try:
             if text.splitlines() not in ([text], []):
                 raise InvalidRequirement("it has more than one line")
-            marker = Requirement(text).marker
-            if marker is not None:
+            if marker := Requirement(text).marker:
                 marker.evaluate()
         except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
             reason = str(error).splitlines()[0]

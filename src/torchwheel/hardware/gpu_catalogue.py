@@ -296,8 +296,7 @@ def try_to_detect(detect: Callable[[], Sequence[NamedGpu]]) -> tuple[Sequence[Na
 
 def _parse_row(row: str) -> NamedGpu | None:
     name, _, capability_text = row.rpartition(",")
-    capability = Architecture.from_dotted(capability_text.strip())
-    if capability is not None:
+    if capability := Architecture.from_dotted(capability_text.strip()):
         return NamedGpu(name.strip(), capability)
     # Without a capability, the row is only the name or ends in "[N/A]".
     name = name.strip() or row

@@ -128,8 +128,7 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
             break
         if size & _OF_OUTPUT:
             # The output, when it was made in eight bytes, and its inputs.
-            numbers = array("i", log[at : end - (end - at) % 4])
-            if numbers:
+            if numbers := array("i", log[at : end - (end - at) % 4]):
                 of_output[numbers[0]] = numbers[3:]
         else:
             # A path is padded to whole words, and followed by a checksum.

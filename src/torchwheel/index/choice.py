@@ -78,8 +78,7 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
     platforms = {without_libc(tag.platform) for tag in wheel.tags}
     if elsewhere := [gpu.name for gpu in machine.gpus if read_gpus().find_elsewhere(gpu.name, platforms)]:
         return f"not for machines with {join_items(elsewhere)}"
-    lacking = [gpu.name for gpu in machine.gpus if not wheel.verdict_on(gpu.compute_capability).how.runs]
-    if lacking:
+    if lacking := [gpu.name for gpu in machine.gpus if not wheel.verdict_on(gpu.compute_capability).how.runs]:
         return f"does not run on {join_items(lacking)}"
     return "" if wheel.cuda is None or machine.takes_cuda(wheel.cuda) else "for a newer driver"
 

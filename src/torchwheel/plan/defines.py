@@ -146,8 +146,7 @@ def launcher_defines(
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
     # Its depth changes from run to run and so is not compared with an older CMake cache. It is an option as well,
     # because PyTorch reads the environment only without a CMake cache.
-    requested = settings.variables.get(ATTENTION_POOL)
-    if requested is not None:
+    if requested := settings.variables.get(ATTENTION_POOL):
         return Define.of(ATTENTION_POOL, requested.text, requested, expected=False)
     return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
 
@@ -169,8 +168,7 @@ def unpublished_options(settings: Settings, tree: Tree) -> frozenset[str]:
 def _describe_unknown(setting: Setting, tree: Tree) -> str:
     """An option with its origin, and if known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
-    elsewhere = build_options().get(setting.name)
-    if elsewhere is not None:
+    if elsewhere := build_options().get(setting.name):
         had = _describe_support(elsewhere, tree)
         instead = f" ({elsewhere.instead})" if elsewhere.instead else ""
         return f"{place}, which {had}{instead}" if had else place

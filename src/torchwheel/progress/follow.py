@@ -246,8 +246,7 @@ class Follower:
         for process in processes:
             children.setdefault(process.parent, []).append(process)
         for step in (child for ninja in ninjas for child in children.get(ninja.pid, ())):
-            output = self._graph.find_output(step.words)
-            if output is not None:
+            if (output := self._graph.find_output(step.words)) is not None:
                 programs = list(_with_descendants(step, children))
                 peak = sum(program.peak for program in programs)
                 self._peaks[output] = max(peak, self._peaks.get(output, 0))

@@ -126,8 +126,7 @@ def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> Iter
         yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
     history = shim_functions()
     used = [name for name in linkage.imports if name in history.since or name.startswith(_SHIM_PREFIX)]
-    lacking = [name for name in used if history.lacks(name, requested)]
-    if lacking:
+    if lacking := [name for name in used if history.lacks(name, requested)]:
         releases = [history.since[name] for name in lacking if name in history.since]
         known = len(releases) == len(lacking)
         ask = f"ask for stable_abi = {max(releases, key=parse_numbers)!r}, or " if known else ""

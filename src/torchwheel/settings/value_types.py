@@ -150,8 +150,7 @@ class ValueType:
         if location.textual or not isinstance(raw, (str, int, float)):
             return ""
         with suppress(TorchwheelError):
-            value = self.parse(other, replace(location, textual=True))
-            if value is not None:
+            if (value := self.parse(other, replace(location, textual=True))) is not None:
                 written = raw_text(value if isinstance(raw, str) else other)
                 return f"write {location.key} = {written}{', without quotes' if isinstance(raw, str) else ''}"
         return ""

@@ -170,8 +170,7 @@ class TreeNeeds(Needs):
         tested = release.cuda.before_turing
         if tested is not None and tested in serving and any(one < TURING for one in self.architectures):
             return tested, "what PyTorch tests for GPUs before Turing"
-        accepted = self._newest_accepted(serving)
-        if accepted is not None:
+        if accepted := self._newest_accepted(serving):
             return accepted, f"the newest that PyTorch {release.minor_version} is known to take"
         return serving[0], f"nearest to what PyTorch {release.minor_version} is known to take"
 

@@ -103,8 +103,7 @@ def no_special_characters(context: Context) -> Answer:
     folders = context.plan.folders
     special = _SPECIAL["windows" if context.windows else "posix"]
     for folder in map(str, dict.fromkeys(filter(None, (folders.root, folders.source, folders.environment)))):
-        found = [sign for sign in folder if sign in special or not sign.isprintable()]
-        if found:
+        if found := [sign for sign in folder if sign in special or not sign.isprintable()]:
             signs = " ".join(sorted({sign if sign.isprintable() else f"U+{ord(sign):04X}" for sign in found}))
             place = _short_folder(folder) if context.windows else "/path/of/plain/names"
             return Violation({"folder": folder, "signs": signs, "advice": _move(context, folder)}, place)

@@ -50,8 +50,7 @@ def need_not_build(context: Context) -> Answer:
     release = known_pytorch(context)
     if not require_known(official_wheels_install(release, context.machine), "the C library"):
         return Passed()
-    best = official_build(context)
-    if best is not None:
+    if best := official_build(context):
         if _lacks_requested(context.plan, best.build):
             return None
         gains = [*_describe_gains(context.plan, best), *_own_or_changed(context.plan, best.build)]
