@@ -136,7 +136,7 @@ def test_the_wheel_is_called_what_setup_py_is_told_to_call_it(
         ),
     ):
         plan = make_plan(survey(BuildRequest(tree, settings, environment)))
-        assert (plan.distribution, plan.wheel_name.partition("-cp")[0]) == (name, f"{file}-2.14.1+cpu")
+        assert (plan.tree.name, plan.wheel_name.partition("-cp")[0]) == (name, f"{file}-2.14.1+cpu")
 
 
 def test_an_environment_is_kept_for_what_pip_is_told_to_install(

@@ -85,7 +85,7 @@ def finalize_wheel(
 
 def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: bool) -> Expectation:
     return Expectation(
-        name=plan.distribution,
+        name=plan.tree.name,
         version=str(plan.version),
         cuda=plan.toolkit.version if plan.toolkit else None,
         architectures=plan.architectures,

@@ -168,10 +168,6 @@ class Plan:
         return self.host.system == "Linux"
 
     @property
-    def distribution(self) -> str:
-        return self.tree.name
-
-    @property
     def architecture_count(self) -> int:
         """The number of architectures of device code; 0 without CUDA."""
         return len(self.architectures.architectures) if self.architectures else 0

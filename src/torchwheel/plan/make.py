@@ -219,14 +219,11 @@ def _choose_jobs(settings: Settings, tree: Tree, host: Host, architectures: Arch
     )
 
 
-def builds_folder(settings: Settings, cache: Path) -> Path:
-    return Path(settings.build_dir) if settings.build_dir else cache / "builds"
-
-
 def _choose_folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     """Choose the build's folders; each fingerprint of a tree has its own."""
     name = "-".join(filter(None, (inputs.tree.name, label, identity)))
-    root = builds_folder(inputs.settings, inputs.cache) / name
+    build_dir = inputs.settings.build_dir
+    root = Path(build_dir or inputs.cache / "builds", name)
     source = inputs.tree.root if inputs.in_place else root / "source"
     # setup.py supports only one build directory, "build" in the tree.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"

@@ -21,7 +21,7 @@ CPU = {"target": "cpu", "package-version": "2.14.1"}
 def test_the_plan_s_own_facts(plan: Planner, modern_tree: Tree) -> None:
     made = plan(CPU)
     assert made.wheel_name == "torch-2.14.1+cpu-cp311-cp311-linux_x86_64.whl"
-    assert made.distribution == "torch"
+    assert made.tree.name == "torch"
     assert made.build_requires == ("scikit-build-core>=1.0",)
     assert made.python_executable == "/usr/bin/python3"
     assert (made.toolkit, made.architectures, made.findings, made.errors) == (None, None, (), ())
