@@ -224,7 +224,11 @@ def release_text(text: str, origin: str) -> str:
     system = parse_toml(released, origin).get("build-system", {})
     document = _parse_document(released, origin)
     for table in (system, document.get("build-system", {})):
-        _release_keys(table, record)
+        for key, ours in _SHIM_KEYS.items():
+            if table.get(key) == ours and key in record:
+                table[key] = record[key]
+            elif table.get(key) == ours:
+                del table[key]
     _drop_record(document)
     return _check_result(tomlkit.dumps(document), before, system, None, origin)
 
@@ -238,14 +242,6 @@ def _set_keys(table: Any, keys: Mapping[str, Any]) -> None:
     for key, value in keys.items():
         table[key] = value
     body.extend(reversed(tail))
-
-
-def _release_keys(table: Any, own: Mapping[str, Any]) -> None:
-    for key, ours in _SHIM_KEYS.items():
-        if table.get(key) == ours and key in own:
-            table[key] = own[key]
-        elif table.get(key) == ours:
-            del table[key]
 
 
 def _drop_record(document: Any) -> None:

@@ -134,16 +134,15 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
         ("source", _describe_changes(plan) if plan else ""),
-        ("built for", _describe_purpose(plan) if plan else ""),
+        (
+            "built for",
+            ", ".join([*plan["target"], *(f"profile {name}" for name in plan["profile"])]) if plan else "",
+        ),
         ("without", f"{off} (switched off by CMake)" if off else ""),
         ("against", _compiled_against(plan) if plan else ""),
         *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
-
-
-def _describe_purpose(plan: Mapping[str, Any]) -> str:
-    return ", ".join([*plan["target"], *(f"profile {name}" for name in plan["profile"])])
 
 
 def _describe_changes(plan: Mapping[str, Any]) -> str:

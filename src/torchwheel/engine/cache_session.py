@@ -168,7 +168,10 @@ class _NoServer(Exception):
 @contextmanager
 def _run_server(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
     """Run a server that ends with the block, or with this process; yields the environment that names it."""
-    log, port = folder / _SERVER_LOG, _free_port()
+    log = folder / _SERVER_LOG
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     whole = {**environment, "SCCACHE_SERVER_PORT": str(port)}
     # A daemon would leave the session that ends with this process. By default the server also ends after 600 s
     # without a request.
@@ -214,12 +217,6 @@ def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
         elsewhere, refused = sum(stats["dist_compiles"].values()), stats["dist_errors"]
         return CacheUse(counts["cache_hits"], counts["cache_misses"], failures, elsewhere, refused)
     return CacheUse()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _is_listening(port: int) -> bool:

@@ -225,24 +225,20 @@ def read_setup_py(project: ExtensionProject) -> Iterator[tuple[list[Any], tuple[
 
     with _standing_in(project):
         say(f"running {script}, which says what its extensions are")
-        distribution = _run_setup_py(core, script)
+        try:
+            # It would return the distribution of an earlier script if this one creates none.
+            core._setup_distribution = None
+            distribution = core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
+        except TorchwheelError:
+            raise
+        except Exception as failure:  # whatever the project's own code raises
+            kind = type(failure).__name__
+            raise refusal("setup-py-failed", origin=script, kind=kind, text=failure) from failure
         extensions = torch_extensions(distribution.ext_modules)
         if not extensions:
             named = "cpp_extension" in (text := read_beginning(Path(script))) or "torchwheel" in text
             raise refusal(f"no-extensions/{'setup-py' if named else 'own-build'}", origin=script)
         yield extensions, described_setup_py(extensions, project)
-
-
-def _run_setup_py(core: Any, script: str) -> Any:
-    try:
-        # It would return the distribution of an earlier script if this one creates none.
-        core._setup_distribution = None
-        return core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
-    except TorchwheelError:
-        raise
-    except Exception as failure:  # whatever the project's own code raises
-        kind = type(failure).__name__
-        raise refusal("setup-py-failed", origin=script, kind=kind, text=failure) from failure
 
 
 @contextmanager

@@ -210,9 +210,12 @@ class TreePlanner:
             # A CI service's Windows machine has no toolkit, and there are no images.
             pypi = replace(self.request, settings={**self.request.settings, "cuda-from": PYPI})
             settings = pypi.load_job_settings(target, host)
+        if settings.source not in self.trees:
+            tree = source_tree(self.request.project, settings)
+            self.trees[settings.source] = replace(tree, missing_submodules=())
         inputs = Inputs(
             settings=settings,
-            tree=self._read_tree(settings),
+            tree=self.trees[settings.source],
             host=host,
             toolkits=Candidates(folder=_CACHE / "toolkits"),
             cache=_CACHE,
@@ -230,12 +233,6 @@ class TreePlanner:
         )
         problems = [*stopping, *_not_free_threaded(plan)]
         return plan, [one for one in problems if one.id not in settings.skip_check], found.get(_NEEDLESS)
-
-    def _read_tree(self, settings: Settings) -> Tree:
-        if settings.source not in self.trees:
-            tree = source_tree(self.request.project, settings)
-            self.trees[settings.source] = replace(tree, missing_submodules=())
-        return self.trees[settings.source]
 
 
 @dataclass(frozen=True)

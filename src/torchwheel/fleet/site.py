@@ -194,18 +194,14 @@ def _update_wheels(
     found = decide_releases(wheels.values(), decisions, planned)
     if choices.variants or is_dir(site / _VARIANTS):
         found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
-    _publish(site, found, list(remembered.values()))
-    return SiteUpdate(tuple(found), tuple(added), tuple(path for path in remembered if path not in wheels))
-
-
-def _publish(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> None:
-    _write_pages(site, wheels, before)
-    write_if_changed(site / CATALOGUE, catalogue_text(wheels))
-    write_if_changed(site / "index.html", people_page([wheel for wheel in wheels if not wheel.held]))
+    _write_pages(site, found, list(remembered.values()))
+    write_if_changed(site / CATALOGUE, catalogue_text(found))
+    write_if_changed(site / "index.html", people_page([wheel for wheel in found if not wheel.held]))
     # No page names them any more.
-    for path in _paths_of(before) - _paths_of(wheels):
+    for path in _paths_of(remembered.values()) - _paths_of(found):
         for file in (site / path, _metadata_file(site / path)):
             file.unlink(missing_ok=True)
+    return SiteUpdate(tuple(found), tuple(added), tuple(path for path in remembered if path not in wheels))
 
 
 def _collect_decisions(

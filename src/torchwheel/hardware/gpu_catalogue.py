@@ -81,17 +81,13 @@ class Spelling:
         """The key shared by all spellings of a name: ``rtx5070`` for ``NVIDIA GeForce RTX 5070``, ``rtx-5070``."""
         return self._join_words(_split_words(name))
 
-    def key_without_variant(self, name: str) -> str:
-        words = _split_words(name)
-        return self._join_words([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
-
     def keys(self, name: str) -> tuple[str, ...]:
         """The keys under which to look for a name, the one that leaves out least first."""
         bare = _COUNT.sub("", _FRAME.sub("", name.lower()).strip())
         whole = _GRID.sub("", _PART.sub("", bare))
         sizeless = _MEMORY.sub("", whole)
-        keys = (*map(self.key, (name, bare, whole, sizeless)), self.key_without_variant(sizeless))
-        return tuple(dict.fromkeys(keys))
+        words = [w for w in _split_words(sizeless) if w not in self.variants and not _VARIANT.fullmatch(w)]
+        return tuple(dict.fromkeys((*map(self.key, (name, bare, whole, sizeless)), self._join_words(words))))
 
     def _join_words(self, words: Sequence[str]) -> str:
         key = "".join(words)

@@ -208,11 +208,12 @@ class PlannedWheel:
     def is_in(self, wheels: Iterable[SiteWheel]) -> bool:
         abi = cpython_abi(self.python)
         tag = Tag(abi.rstrip("t"), abi, self.platform)
-        return any(_is_for(tag, wheel) and self._runs(wheel) for wheel in wheels)
-
-    def _runs(self, wheel: SiteWheel) -> bool:
-        runs = (wheel.verdict_on(gpu.compute_capability).how.runs for gpu in self.gpus)
-        return bool(wheel.code) is bool(self.gpus) and all(runs)
+        return any(
+            _is_for(tag, wheel)
+            and bool(wheel.code) is bool(self.gpus)
+            and all(wheel.verdict_on(gpu.compute_capability).how.runs for gpu in self.gpus)
+            for wheel in wheels
+        )
 
     def __str__(self) -> str:
         gpus = join_items([gpu.name for gpu in self.gpus]) or "the CPU"

@@ -243,14 +243,11 @@ def _resolve_name(name: str, origin: str, overlays: Overlays, detect: Detect | N
         if not detected:
             raise refusal("no-gpu-found/target", origin=origin, why=why)
         for gpu in detected:
-            yield _target_of_gpu(gpu, overlays)
-
-
-def _target_of_gpu(gpu: NamedGpu, overlays: Overlays) -> Target:
-    name = canonical_name(gpu.name)
-    if overlays.has_name(name, "target"):
-        return _target_of_name(gpu.name, name, NATIVE, overlays)
-    return Target(name, _machine_code(gpu), f"compute capability of {gpu.name}")
+            canonical = canonical_name(gpu.name)
+            if overlays.has_name(canonical, "target"):
+                yield _target_of_name(gpu.name, canonical, NATIVE, overlays)
+            else:
+                yield Target(canonical, _machine_code(gpu), f"compute capability of {gpu.name}")
 
 
 def _machine_code(gpu: NamedGpu | KnownGpu) -> ArchitectureList:

@@ -82,7 +82,11 @@ def _lock_file(path: Path) -> Iterator[int]:
     finally:
         # On Windows a lock may outlast its descriptor for a moment.
         with suppress(OSError):
-            _unlock(descriptor)
+            if sys.platform == "win32":
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
@@ -107,14 +111,6 @@ def _try_lock(descriptor: int, path: Path) -> bool:
     except OSError as error:
         raise refusal("no-file-locks", origin=path, reason=error.strerror or error) from error
     return True
-
-
-def _unlock(descriptor: int) -> None:
-    if sys.platform == "win32":
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 # The session that runs under a lock is recorded beside it, so that the next holder can end leftovers. A lock ends with

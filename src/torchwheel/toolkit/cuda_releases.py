@@ -76,10 +76,6 @@ class ToolkitCatalogue:
         wanted = frozenset(architectures)
         return tuple(release for release in self.releases if wanted <= release.architectures)
 
-    def default_root(self, version: str, platform_tag: str) -> str:
-        system = "windows" if platform_tag.startswith("win") else "linux"
-        return self.default_roots[system].format(version=major_minor(version))
-
 
 @cache
 def read_toolkits() -> ToolkitCatalogue:

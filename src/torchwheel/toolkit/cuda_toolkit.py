@@ -214,7 +214,8 @@ def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str
     """Describe a toolkit in the installer's layout for a platform, in the installer's folder or in ``root``."""
     windows = platform_tag.startswith("win")
     flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
-    folder = flavour(os.fspath(root or read_toolkits().default_root(version, platform_tag)))
+    usual = read_toolkits().default_roots["windows" if windows else "linux"]
+    folder = flavour(os.fspath(root or usual.format(version=major_minor(version))))
     libraries = _WINDOWS_LIBRARIES.get(platform_tag, "lib64")
     return Toolkit(
         root=str(folder),

@@ -134,7 +134,8 @@ def installed_packages(site_packages: Path) -> InstalledPackages | None:
     for folder in sorted(folders, key=lambda one: int(one.name[2:]), reverse=True):
         packages = tuple(_packages_in(site_packages, f"nvidia/{folder.name}/"))
         if compiler := next((one.version for one in packages if one.name == _COMPILER), None):
-            update = _installed_update(site_packages, major_minor(compiler))
+            found = find_below(site_packages, f"cuda_toolkit-{major_minor(compiler)}.*.dist-info")
+            update = next((match[1] for path in found if (match := _UPDATE.match(path.name))), None)
             return InstalledPackages(site_packages, folder, packages, update)
     return None
 
@@ -154,11 +155,6 @@ def _packages_in(site_packages: Path, place: str) -> Iterator[RecordedPackage]:
                 path: digest for path, digest in own.items() if not _NOT_PART.intersection(path.split("/"))
             }
             yield RecordedPackage(name.replace("_", "-"), version, files)
-
-
-def _installed_update(site_packages: Path, release: str) -> str | None:
-    found = find_below(site_packages, f"cuda_toolkit-{release}.*.dist-info")
-    return next((match[1] for path in found if (match := _UPDATE.match(path.name))), None)
 
 
 def toolkits_folder(cache: Path) -> Path:

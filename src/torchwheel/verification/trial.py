@@ -19,7 +19,7 @@ from packaging.tags import sys_tags
 
 from torchwheel.engine.process import ProcessFailed, full_disk, last_lines, run_streaming
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
-from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
+from torchwheel.host.installer import find_installer, installing_variables, read_installer
 from torchwheel.host.machine import this_python
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages
@@ -73,18 +73,13 @@ def _require_installable(contents: WheelContents) -> None:
         raise refusal("cannot-be-tried", origin=contents.path, **values)
 
 
-def _choose_installer(environment: Mapping[str, str]) -> Installer:
-    uv = find_program("uv", environment.get("PATH", ""))
-    found = find_installer(environment) or (read_installer([uv], environment) if uv else None)
-    if found is None:
-        raise refusal("cannot-be-tried/no-installer")
-    return found
-
-
 def _install(
     contents: WheelContents, folder: Path, more: Sequence[str], log: Path, environment: Mapping[str, str]
 ) -> Check:
-    installer = _choose_installer(environment)
+    uv = find_program("uv", environment.get("PATH", ""))
+    installer = find_installer(environment) or (read_installer([uv], environment) if uv else None)
+    if installer is None:
+        raise refusal("cannot-be-tried/no-installer")
     began = time.monotonic()
     say(f"installing {contents.path.name} with its requirements in a temporary environment")
     try:
