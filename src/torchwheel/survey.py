@@ -79,7 +79,11 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
 
 
 def survey(request: BuildRequest) -> Inputs:
-    host = _find_host(request)
+    if request.platform is None:
+        host = this_host()
+    else:
+        python = usual_python(parse_platform(request.platform, "--platform").tag)
+        host = described_host(request.platform, python_version=request.python, python_executable=python)
     settings = load_settings(
         request.project,
         request.config_settings,
@@ -163,13 +167,6 @@ def has_extensions(folder: Path) -> bool:
     project = read_project(folder)
     own = project.describes_extensions and "source" not in project.table("tool", TOOL)
     return own and not is_source_tree(folder)
-
-
-def _find_host(request: BuildRequest) -> Host:
-    if request.platform is None:
-        return this_host()
-    python = usual_python(parse_platform(request.platform, "--platform").tag)
-    return described_host(request.platform, python_version=request.python, python_executable=python)
 
 
 def usual_python(platform_tag: str) -> str:

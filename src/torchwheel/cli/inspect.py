@@ -124,6 +124,7 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
     torch, contents = inspected.torch, inspected.contents
     manifest = contents.manifest if contents else None
     plan = manifest["plan"] if manifest else None
+    own = plan.get("extensions") if plan else None
     off = ", ".join(plan.get("options", {}).get("switched_off", ())) if plan else ""
     return [
         (inspected.kind, str(inspected.path)),
@@ -139,7 +140,10 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
             ", ".join([*plan["target"], *(f"profile {name}" for name in plan["profile"])]) if plan else "",
         ),
         ("without", f"{off} (switched off by CMake)" if off else ""),
-        ("against", _compiled_against(plan) if plan else ""),
+        (
+            "against",
+            f"torch {own['torch']['version']}; runs with {', '.join(own['requires'])}" if own else "",
+        ),
         *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
@@ -151,12 +155,6 @@ def _describe_changes(plan: Mapping[str, Any]) -> str:
         return "changed since that commit"
     unknown = source.get("commit") and "dirty" in source and source["dirty"] is None
     return "an sdist of that commit; whether it was changed is not known" if unknown else ""
-
-
-def _compiled_against(plan: Mapping[str, Any]) -> str:
-    if (own := plan.get("extensions")) is None:
-        return ""
-    return f"torch {own['torch']['version']}; runs with {', '.join(own['requires'])}"
 
 
 def _describe_code(library: Library) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
 
 from torchwheel.reporting.terminal import Answer, fields_of, format_table, wrap_paragraph
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits
 
@@ -39,25 +38,24 @@ def run(parsed: argparse.Namespace) -> Answer:
         ],
         "releases": [fields_of(one, *_RELEASE) for one in releases],
     }
-    parts = ["On this machine", _render_found(found), "", "On PyPI", _render_offered(releases)]
-    return Answer(document, lambda: "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI)]))
-
-
-def _render_found(found: Iterable[Toolkit]) -> str:
     rows = [
         (one.full_version, one.origin, one.root, " ".join(_compiled_architectures(one)) or _UNKNOWN_RELEASE)
         for one in found
     ]
-    return format_table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows) if rows else _NONE_HERE
-
-
-def _render_offered(releases: Iterable[ToolkitRelease]) -> str:
-    rows = [
+    here = format_table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows) if rows else _NONE_HERE
+    offered = [
         (one.version, "yes" if one.pypi_nvcc else "no", " ".join(map(str, sorted(one.architectures))))
         for one in releases
         if one.pypi
     ]
-    return format_table(("VERSION", "NVCC", "COMPILES FOR"), rows)
+    parts = [
+        "On this machine",
+        here,
+        "",
+        "On PyPI",
+        format_table(("VERSION", "NVCC", "COMPILES FOR"), offered),
+    ]
+    return Answer(document, lambda: "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI)]))
 
 
 def _compiled_architectures(toolkit: Toolkit) -> list[str]:

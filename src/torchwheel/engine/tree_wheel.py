@@ -29,7 +29,7 @@ from torchwheel.plan.output import (
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.reporting.masking import MASK, mask_document
-from torchwheel.reporting.terminal import join_items
+from torchwheel.reporting.terminal import fields_of, join_items
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.value_types import is_same_value, parse_truth
@@ -117,8 +117,7 @@ def describe_provenance(
         "toolchain": _read_toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,
-            "commit": plan.tree.commit,
-            "release_tag": plan.tree.release_tag,
+            **fields_of(plan.tree, "commit", "release_tag"),
             "dirty": known_changes(plan.tree.root, dirty=plan.tree.dirty),
             "untracked": len(new) if is_checkout(plan.tree.root) else None,
         },

@@ -18,14 +18,14 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.proof.module_checks import ExpectedModule, planned_modules
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.reporting.terminal import say
+from torchwheel.reporting.terminal import fields_of, say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
@@ -190,8 +190,16 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
             "dirty": known_changes(project.folder, dirty=inputs.checkout.dirty),
         },
         "extensions": {
-            "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
-            "modules": [_module_entry(planned) for planned in plan.extensions],
+            "torch": fields_of(inputs.torch, "version", "cuda"),
+            "modules": [
+                {
+                    "name": one.extension.name,
+                    "file": one.file_name,
+                    **fields_of(one.extension, "stable_abi", "limited_api"),
+                    "architectures": list(one.architectures.labels) if one.architectures else [],
+                }
+                for one in plan.extensions
+            ],
         },
     }
     return _with_requirements(
@@ -209,17 +217,6 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
 def _with_requirements(record: WheelRecord) -> WheelRecord:
     extensions = {**record.provenance["extensions"], "requires": list(record.requires)}
     return replace(record, provenance={**record.provenance, "extensions": extensions})
-
-
-def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
-    extension = planned.extension
-    return {
-        "name": extension.name,
-        "file": planned.file_name,
-        "stable_abi": extension.stable_abi,
-        "limited_api": extension.limited_api,
-        "architectures": list(planned.architectures.labels) if planned.architectures else [],
-    }
 
 
 def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:

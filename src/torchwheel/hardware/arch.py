@@ -184,7 +184,8 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...]:
     suffix = cast(Suffix, (match["suffix"] or "").lower())
     architecture = Architecture(int(match["major"]), int(match["minor"]), suffix)
     known = known_architectures().get(architecture)
-    if known is None and not _may_come(architecture):
+    newest = max(entry.capability for entry in known_architectures()).major
+    if known is None and not newest < architecture.major <= newest + _GENERATIONS_TO_COME:
         raise _unknown_number(item, architecture, dotted=match["dot"] is not None, origin=origin)
     if known is not None and suffix not in ("", *known.suffixes):
         raise _no_such_form(item, architecture, known, origin)
@@ -194,11 +195,6 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...]:
         dotted, compute = architecture.dotted, architecture.compute
         raise refusal("contradictory-architecture", origin=origin, item=item, dotted=dotted, compute=compute)
     return (CodeTarget(architecture, *code),)
-
-
-def _may_come(architecture: Architecture) -> bool:
-    newest = max(entry.capability for entry in known_architectures())
-    return newest.major < architecture.major <= newest.major + _GENERATIONS_TO_COME
 
 
 def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...]:

@@ -37,22 +37,17 @@ def plan_document(
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     return {
         "schema": SCHEMA_VERSION,
-        "target": list(settings.target),
-        "profile": list(settings.profile),
+        **fields_of(settings, "target", "profile"),
         "wheel": plan.wheel_name,
         "version": {
             "full": str(plan.version),
-            "base": plan.version.base,
-            "local": plan.version.local,
+            **fields_of(plan.version, "base", "local"),
             "origin": plan.version.base_origin,
         },
         "tree": {
             "root": str(plan.tree.root),
             "version": plan.tree.version_text,
-            "generation": plan.tree.generation.value,
-            "backend": plan.tree.backend,
-            "commit": plan.tree.commit,
-            "release_tag": plan.tree.release_tag,
+            **fields_of(plan.tree, "generation", "backend", "commit", "release_tag"),
         },
         "platform": plan.host.platform_tag,
         "python": {"executable": plan.python_executable, "version": plan.host.python.version},
@@ -64,8 +59,7 @@ def plan_document(
         "build_requires": list(plan.build_requires),
         "config_settings": dict(plan.inner_config_settings),
         "jobs": fields_of(plan.jobs, "max_jobs", "cxx", "cuda", "flash_attention", "reason"),
-        "compiler_cache": plan.compiler_cache,
-        "fingerprint": plan.fingerprint,
+        **fields_of(plan, "compiler_cache", "fingerprint"),
         "folders": fields_of(plan.folders, "root", "source", "build", "environment"),
         "effort": effort,
         "findings": [f.document() for f in findings],
@@ -115,8 +109,7 @@ def decisions_document(
     ]
     hidden = {s.key: s.text for s in settings.entries.values() if _recorded_value(s, unpublished) != s.text}
     return {
-        "target": list(settings.target),
-        "profile": list(settings.profile),
+        **fields_of(settings, "target", "profile"),
         # Enough to distinguish values, too little to guess one.
         **({"unrecorded": hash_facts(hidden)[:4]} if hidden else {}),
         "layers": [one for one in layers if not (reproducible and is_only_how(one["key"]))],

@@ -17,7 +17,7 @@ from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, in_order, run_preflight
 from torchwheel.reporting.errors import Finding, Severity, TorchwheelError, error, skipped_errors
-from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
+from torchwheel.reporting.terminal import count_noun, fields_of, format_facts, paint, wrap
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.survey import BuildRequest, source_tree, survey, usual_python
@@ -43,8 +43,7 @@ class Examination:
     def document(self) -> dict[str, Any]:
         report = self.report
         return {
-            "wheel": self.wheel,
-            "platform": self.platform,
+            **fields_of(self, "wheel", "platform"),
             "ok": not report.errors,
             "findings": [{**one.document(), "source": source_of(one)} for one in report.findings],
             "skipped": skipped_errors(report.findings, report.skipped),

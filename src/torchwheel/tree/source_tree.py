@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
-from torchwheel.reporting.terminal import shell_word
+from torchwheel.reporting.terminal import fields_of, shell_word
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_closed, is_dir, is_file
 from torchwheel.system.toml import get_subtable, read_toml
@@ -216,9 +216,7 @@ def source_facts_json(
 ) -> bytes:
     """The content of ``.torchwheel-source.json`` for an sdist of a source with these :func:`submodule_states`."""
     facts = {
-        "commit": source.commit,
-        "release_tag": source.release_tag,
-        "dirty": source.dirty,
+        **fields_of(source, "commit", "release_tag", "dirty"),
         "identity": identity,
         **({"submodules": {path: state._asdict() for path, state in states.items()}} if states else {}),
     }

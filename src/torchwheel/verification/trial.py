@@ -203,7 +203,10 @@ class _Steps:
     def _gpu_check(self, gpus: Sequence[NamedGpu], why: str) -> Check:
         if not gpus:
             return not_tried("gpu", why)
-        check = self._result_check("gpu", _describe_gpus)
+        check = self._result_check(
+            "gpu",
+            lambda found: "; ".join(f"{one['name']}: {_describe_product(one)}" for one in found["gpus"]),
+        )
         if check.problems or check.figures["gpus"]:
             return check
         names = ", ".join(gpu.name for gpu in gpus)
@@ -236,10 +239,6 @@ def _ended_by(code: int) -> str:
 def _describe_product(result: Mapping[str, Any]) -> str:
     size, seconds = result["size"], result["seconds"]
     return f"a matrix product is exact; {size} x {size} takes {1000 * seconds:.2g} ms"
-
-
-def _describe_gpus(result: Mapping[str, Any]) -> str:
-    return "; ".join(f"{one['name']}: {_describe_product(one)}" for one in result["gpus"])
 
 
 def _describe_configuration(result: Mapping[str, Any]) -> str:
