@@ -23,7 +23,6 @@ from torchwheel.settings.project import read_project, read_project_settings
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
-_FOLDERS = frozenset({"path", "output", "cuda_path"})
 _FILES = frozenset({"python", "wheel", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_list_choices``."""
 
@@ -62,7 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
         for action in command._actions:
             if action.dest in choices:
                 action.choices = tuple(dict.fromkeys(choices[action.dest]))
-            elif action.dest in _FOLDERS:
+            elif action.dest in {"path", "output", "cuda_path"}:
                 action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
             elif action.dest in _FILES:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]

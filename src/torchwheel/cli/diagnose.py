@@ -19,8 +19,6 @@ from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal
 from torchwheel.reporting.terminal import Answer, terminal_width, wants_colour
 from torchwheel.system.paths import is_file
 
-_PIPE = "-"
-
 
 def populate(parser: argparse.ArgumentParser) -> None:
     which = "a log file, or - for standard input (default: the last build's)"
@@ -55,7 +53,7 @@ def last_log(environment: Mapping[str, str]) -> Path:
 
 
 def _read(log: str, facts: Facts | None) -> Diagnosis:
-    if log == _PIPE:
+    if log == "-":
         return diagnose(sys.stdin.buffer, facts=facts)
     try:
         with Path(log).open("rb") as stream:

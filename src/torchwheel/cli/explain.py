@@ -26,8 +26,6 @@ from torchwheel.reporting.terminal import (
 )
 from torchwheel.system.toml import shipped_toml
 
-_EXAMPLES = Path(__file__).parents[1] / "diagnosis" / "examples.toml"
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -83,7 +81,7 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
 
 def _of_entry(entry: Entry) -> Iterator[Explanation]:
     # The captures of each diagnosis in a log of tests/support/diagnosis/logs; of a class of several kinds, one of each.
-    kinds = shipped_toml(_EXAMPLES).get(entry.id, {})
+    kinds = shipped_toml(Path(__file__).parents[1] / "diagnosis" / "examples.toml").get(entry.id, {})
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         values = Facts().fill({**entry.otherwise, **kind})
         texts = (

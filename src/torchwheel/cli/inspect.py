@@ -39,8 +39,6 @@ _HOW = {
 }
 """How device code runs, for people; the keys are the values of ``HowItRuns``."""
 
-_BRACKETS = "(In brackets: relocatable code, not loadable directly.)"
-
 
 def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -100,7 +98,7 @@ def _render_inspected(inspected: Inspected, answers: list[Suitability]) -> str:
         rows = [(file_size(one.size), _describe_code(one), one.path) for one in inspected.libraries]
         parts.append(format_table(("SIZE", "DEVICE CODE", "LIBRARY"), rows))
     if any(not image.runs for library in inspected.libraries for image in library.images):
-        parts.append(wrap_paragraph(_BRACKETS))
+        parts.append(wrap_paragraph("(In brackets: relocatable code, not loadable directly.)"))
     if answers:
         verdicts = [
             (one.gpu.name, str(one.gpu.compute_capability), _describe_answer(one), one.reason)

@@ -31,7 +31,6 @@ _TEMPORARY = "temporary"
 _BUILDS = ("build", "extension", _TEMPORARY)
 """Kinds of entries that belong to one build; whether one of the builds that share the others runs is unknown."""
 
-_LOCKS = ("lock", "backend.lock")
 _DELETED = ".deleted-"
 _KEPT_WITHOUT_SOURCE = timedelta(days=1)
 """How long to keep a build whose source folder was deleted, such as an unpacked sdist, because of its log."""
@@ -166,7 +165,7 @@ def _list_folders(parent: Path, kind: str, cache: Path) -> list[Path]:
 
 def _existing_locks(kind: str, path: Path) -> list[Path]:
     build = _read_source(path) or path if kind == _TEMPORARY else path
-    locks = [build / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
+    locks = [build / name for name in ("lock", "backend.lock")] if kind in _BUILDS else [lock_beside(path)]
     return [lock for lock in locks if exists(lock)]
 
 

@@ -31,7 +31,6 @@ from torchwheel.reproducible import VARIABLE
 from torchwheel.system.files import atomic_write, open_log
 
 _SERVER_LOG = "sccache-server.log"
-_OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
 _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
@@ -132,7 +131,7 @@ def ccache_use(log: Path) -> CacheUse:
 def _use_sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
     """Run a separate sccache server for each build, because the server has the statistics and the base folders."""
     # The user's own server may work for other builds, so only the difference is printed.
-    if any(environment.get(name) for name in _OWN_SERVER):
+    if any(environment.get(name) for name in ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")):
         before = _sccache_use(environment)
         yield dict(environment)
         (_sccache_use(environment) - before).print_as("sccache")

@@ -39,7 +39,6 @@ from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import get_subtable
 from torchwheel.tree.source_tree import backend_settings, read_pyproject
 
-_INTERNAL = "INTERNAL"
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
 
 
@@ -57,7 +56,7 @@ def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
     # Not splitlines(), which would also split at characters that may be part of a value.
     for line in path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
         match = _ENTRY.match(line)
-        if match is None or line.startswith("//") or (match["type"] == _INTERNAL and not internal):
+        if match is None or line.startswith("//") or (match["type"] == "INTERNAL" and not internal):
             continue
         value = match["value"]
         if len(value) >= 2 and value[0] == value[-1] == "'":

@@ -22,8 +22,6 @@ from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 
-_OWN_MODULE = "torch/_C.*"
-_INSTALLED = "install_manifest.txt"
 # All files ever installed by builds in the same folder, in the format of CMake's own list.
 _EVER_INSTALLED = "torchwheel-installed.txt"
 # Lists the sources that the last run packed; missing if that run did not finish, or there was none.
@@ -141,7 +139,7 @@ def check_packed(plan: Plan, wheel: Path) -> Iterator[Problem]:
     if not packs_the_tree(plan):
         # What a pattern excludes is left out; what modules load is proved of the finished wheel.
         held = {PurePosixPath(name).name for name in members}
-        built = [path.name for path in map(PurePosixPath, _install_list(plan)) if path.match(_OWN_MODULE)]
+        built = [path.name for path in map(PurePosixPath, _install_list(plan)) if path.match("torch/_C.*")]
         lost = (name for name in built if name not in held)
         yield from (Problem.of("wheel-lacks-library", origin=wheel, library=name) for name in lost)
         return
@@ -170,7 +168,7 @@ def _ninja_outputs(plan: Plan) -> Iterator[str]:
 
 
 def _install_list(plan: Plan) -> list[str]:
-    return _read_lines(plan.folders.build / _INSTALLED)
+    return _read_lines(plan.folders.build / "install_manifest.txt")
 
 
 def _ever_installed(plan: Plan) -> set[str]:

@@ -31,7 +31,6 @@ from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least
 from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
 
-_LOG = "get.log"
 _MOST_MEMORY = 2 << 30
 """pip reads a whole page of an index, and uses several times its size."""
 
@@ -168,7 +167,7 @@ def fetch_wheel(
 ) -> Path:
     """Download a wheel with pip, without its dependencies; ``check`` raises for a wrong one of a further index."""
     folder.mkdir(parents=True, exist_ok=True)
-    log = cache / _LOG
+    log = cache / "get.log"
     start = log.stat().st_size if is_file(log) else 0
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
     # Only wheels, because pip runs the code of an sdist to read its metadata.

@@ -61,7 +61,6 @@ _STATIC = {
 _PKG_INFO = "PKG-INFO"
 # For over a gigabyte of a PyTorch tree; level 6 takes three times as long to save a tenth.
 _COMPRESSION_LEVEL = 1
-_PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
@@ -101,7 +100,7 @@ def _sdist_members(
     if settings.source is not None:
         prefix = INNER_FOLDER + "/"
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
-        for pattern in _PROJECT_FILES:
+        for pattern in ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*"):
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if is_file(path))
     yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity, submodule_states(tree.root))
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")

@@ -46,7 +46,6 @@ from torchwheel.tree.source_tree import Tree, source_now
 if sys.platform == "linux":
     import fcntl
 
-_MODULES = (".py", ".pyi")
 # A staged submodule's repository has its borrowed objects here; unlike git's own it has no config.
 _BORROWED = "objects/info/alternates"
 _FICLONE = 0x40049409
@@ -157,7 +156,7 @@ def prepare_cmake_run(plan: Plan) -> None:
     for package in source.glob("*/__init__.py"):
         for name, entry in entries_below(package.parent):
             relative = f"{package.parent.name}/{name}"
-            is_module = name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
+            is_module = name.endswith((".py", ".pyi")) and not entry.is_dir(follow_symlinks=False)
             if is_module and relative not in known:
                 (source / relative).unlink()
 

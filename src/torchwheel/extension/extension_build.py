@@ -60,7 +60,6 @@ from torchwheel.system.files import atomic_copy
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
 
-_BUILDS = ("build_wheel", "build_editable")
 _CMAKE_PACKAGE = Path(__file__).with_name("cmake")
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 # Settings of scikit-build-core's steps after CMake.
@@ -240,7 +239,7 @@ def _call_hook(
                 log=build.log,
                 watch=configuring.watch() if cmake else None,
             )
-            if not cmake or hook not in _BUILDS:
+            if not cmake or hook not in ("build_wheel", "build_editable"):
                 yield place / call(variables=variables), _wheel_record(build, handover)
                 return
             with _compiling(build) as session:

@@ -28,8 +28,6 @@ from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
 _BUILDS, _METADATA = frozenset({"bdist_wheel", "editable_wheel"}), "dist_info"
-_PARENTS = ("src", "python", "")
-_LIBRARIES = (".so", ".pyd")
 
 
 def add_extensions(distribution: Any) -> None:
@@ -86,7 +84,7 @@ def _package_folders(
 ) -> Iterator[tuple[str, str]]:
     own = wheel_spelling(str(project.pyproject.table("project").get("name", "")))
     for name in dict.fromkeys([own, *(one.name.partition(".")[0] for one in extensions if "." in one.name)]):
-        folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)
+        folders = (f"{parent}/{name}".lstrip("/") for parent in ("src", "python", ""))
         if name and (folder := next((one for one in folders if is_dir(project.folder / one)), None)):
             yield name, folder
 
@@ -97,6 +95,6 @@ def find_files() -> Iterator[str]:
     modules = tuple(f"/{name.replace('.', '/')}" for name in DESCRIBED)
     for file in source_files(project.folder).files:
         folder, _, name = f"/{file}".rpartition("/")
-        built = name.endswith(_LIBRARIES) and f"{folder}/{name.partition('.')[0]}".endswith(modules)
+        built = name.endswith((".so", ".pyd")) and f"{folder}/{name.partition('.')[0]}".endswith(modules)
         if not built and not (project.folder / file).is_relative_to(project.builds_folder):
             yield file

@@ -42,8 +42,6 @@ from torchwheel.tree.git import is_checkout, run_git
 from torchwheel.tree.source_tree import Tree
 from torchwheel.wheel.metadata import parse_requirements
 
-_FILE = Path(__file__).with_name("images.toml")
-
 
 @dataclass(frozen=True)
 class FleetRequest:
@@ -114,7 +112,7 @@ class ContainerImage:
 
 def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerImage]:
     """The images with a CUDA release, the oldest C library first; without a release, those without CUDA."""
-    data = shipped_toml(_FILE)
+    data = shipped_toml(Path(__file__).with_name("images.toml"))
     for base in data["bases"]:
         facts = base["gcc"], base["glibc"]
         if not cuda:

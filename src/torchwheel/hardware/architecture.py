@@ -13,7 +13,6 @@ from torchwheel.system.toml import read_toml
 
 Suffix = Literal["", "a", "f"]
 
-_FILE = Path(__file__).with_name("architectures.toml")
 _DOTTED = re.compile(r"(\d+)\.(\d)([af]?)")
 
 
@@ -128,7 +127,7 @@ class KnownArchitectures:
 
 @cache
 def known_architectures() -> KnownArchitectures:
-    data = read_toml(_FILE)
+    data = read_toml(Path(__file__).with_name("architectures.toml"))
     known = [
         KnownArchitecture(
             capability=Architecture.of(row["capability"]),

@@ -16,9 +16,6 @@ from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.toml import read_toml
 
-_FILE = Path(__file__).with_name("gpus.toml")
-
-_USUAL_PLATFORMS = ("linux_aarch64", "linux_x86_64", "win_amd64")
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _VARIANT = re.compile(r"nvl\d+")
 _MEMORY = re.compile(r"(?<![a-z0-9.])\d+(\.\d+)?\s*g(i?b)?(?![a-z0-9])")
@@ -204,7 +201,7 @@ def _agreed(gpus: Sequence[KnownGpu]) -> KnownGpu | None:
 
 @cache
 def read_gpus() -> GpuCatalogue:
-    data = read_toml(_FILE)
+    data = read_toml(Path(__file__).with_name("gpus.toml"))
     known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
     ambiguous = {spelling.key(name): tuple(gpus) for name, gpus in data["ambiguous"].items()}
@@ -232,14 +229,13 @@ def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
         compute_capability=capability,
         family=known_architectures().by_capability[capability].family,
         memory_gib=float(row["memory"]) if "memory" in row else None,
-        platforms=tuple(group.get("platforms", _USUAL_PLATFORMS)),
+        platforms=tuple(group.get("platforms", ("linux_aarch64", "linux_x86_64", "win_amd64"))),
         source=group["source"],
     )
 
 
 _UNKNOWN_FIELD = "is not a valid field to query"
 """nvidia-smi's message about a field that it does not have."""
-_NO_DEVICES = "No devices were found"
 _SHOWN = 300
 """Characters of its error message to quote: two sentences name the driver and the fix."""
 _MOST_GPUS = 64
@@ -275,7 +271,7 @@ def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECOND
         said = answer.stdout + answer.stderr
         if _UNKNOWN_FIELD not in said:
             break
-    if answer.returncode != 0 and _NO_DEVICES not in said:
+    if answer.returncode != 0 and "No devices were found" not in said:
         quoted = " ".join(said.split())[:_SHOWN]
         raise NoAnswer(f'nvidia-smi ended with status {answer.returncode}: "{quoted}"')
     rows = answer.stdout.splitlines()[:_MOST_GPUS]

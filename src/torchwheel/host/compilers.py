@@ -31,7 +31,6 @@ CUDA_FLAGS = (*NVCC_FLAGS, "CUDAFLAGS")
 
 # In the order in which CMake tries them: Modules/CMakeDetermineCCompiler.cmake and ...CXXCompiler.cmake.
 _NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
-_WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}
 
 # Programs written before a compiler, or installed under its name early on PATH.
 LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
@@ -82,7 +81,7 @@ def _find_compiler(
         launcher = leading_launchers(words)
         name, *arguments = words[len(launcher) :]
         return _describe_compiler(language, name, search, system, launcher, tuple(arguments))
-    names = (_WINDOWS_NAMES if system == "Windows" else _NAMES)[language]
+    names = ("cl",) if system == "Windows" else _NAMES[language]
     if beside and (there := tuple(name for name in names if find_program(name, beside))):
         names, search = there, f"{beside}{os.pathsep}{search}"
     candidates = (_describe_compiler(language, name, search, system) for name in names)

@@ -56,7 +56,6 @@ _ELSEWHERE = ("--target", "", "--python-version", "")
 _RUNNER = "__pip-runner__.py"
 _LISTS = Path(__file__).with_name("installers.toml")
 _SECTIONS = ("global", "install")
-_CONFIG_FILE = "PIP_CONFIG_FILE"
 _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
 _MOST_FILES = 100
 _UV_CONSTRAINTS, _UV_CONSTRAINT_FILES = "build-constraint-dependencies", "UV_BUILD_CONSTRAINT"
@@ -321,7 +320,7 @@ def _option_name(key: str) -> str:
 
 def _pip_files(environment: Mapping[str, str]) -> list[Path]:
     """pip's configuration files, lowest precedence first."""
-    named = environment.get(_CONFIG_FILE)
+    named = environment.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return []
     home = Path(home_folder(environment))

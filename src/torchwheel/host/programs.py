@@ -23,7 +23,6 @@ SECONDS_TO_ANSWER = 10.0
 """A compiler on a cold network share takes seconds; anything slower than this hangs."""
 VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}")
 """A version in a program's output."""
-_ENDINGS = ".COM;.EXE;.BAT;.CMD"
 _SECONDS_UNCOUNTED = 0.05
 _SHOWN_OF_ANSWER = 60
 """Characters of an unexpected answer to quote."""
@@ -43,7 +42,7 @@ def find_program(name: str, path: str | None) -> str | None:
     if sys.platform != "win32" or _has_folder(name):
         return shutil.which(name, path=path)
     folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
-    endings = os.environ.get("PATHEXT", _ENDINGS).split(os.pathsep)
+    endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(os.pathsep)
     has_one = name.lower().endswith(tuple(map(str.lower, endings)))
     names = [name] if has_one else [name + ending for ending in endings]
     places = (os.path.join(folder, one) for folder in folders if folder for one in names)  # noqa: PTH118

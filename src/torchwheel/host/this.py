@@ -36,7 +36,6 @@ _ISOLATED = re.compile(
 )
 _MUSL = re.compile(r"musllinux_(\d+)_(\d+)_")
 _HARMLESS = frozenset(" +-./@_~")
-_TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
 CONFIG_VARIABLE = "TORCHWHEEL_CONFIG_DIR"
 """Names the folder of the user's own configuration."""
@@ -204,7 +203,7 @@ def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[
     if removes:
         atomic_write(folder / USED_FOR, str(beside.parent))
     try:
-        yield {name: str(folder) for name in _TEMPORARY if name not in chosen}
+        yield {name: str(folder) for name in ("TEMP", "TMP", "TMPDIR") if name not in chosen}
     finally:
         if removes:
             shutil.rmtree(folder, ignore_errors=True)

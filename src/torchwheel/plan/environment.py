@@ -32,8 +32,6 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.select import Selection
 from torchwheel.versions import major_minor
 
-_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
-_ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """Variables in which the toolkit's folders come first, before the requested value."""
 
@@ -64,7 +62,7 @@ class CudaVariables:
     find_cuda: Setting | None
 
     def defines(self) -> Iterator[Define]:
-        for name in _ROOT_DEFINES:
+        for name in ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"):
             yield Define(name, _for_cmake(self.visible.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             # Skip a command line: CMake splits the variable's value itself, but -D accepts only a path.
@@ -73,7 +71,7 @@ class CudaVariables:
 
     def variables(self, host: Host) -> Iterator[Variable]:
         layer, origin = self.selection.layer, self.selection.origin
-        for name in _ROOT_VARIABLES:
+        for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT"):
             yield Variable(name, self.visible.root, layer, origin)
         yield Variable(PIN_VARIABLE, major_minor(self.toolkit.version), layer, origin)
         yield Variable("PATH", self.visible.bin_dir, layer, origin, prepend=True)

@@ -31,8 +31,6 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import parse_numbers
 
-_ARCH_LIST = Path(__file__).with_name("arch_list.toml")
-
 # Names in passthrough.toml.
 _BACKENDS = {Generation.SCIKIT_BUILD_CORE: "scikit-build-core", Generation.SETUP_PY: "setuptools"}
 
@@ -254,7 +252,7 @@ def architecture_findings(
 def _not_taken_by(tree: Tree, code: ArchitectureList, origin: str) -> Iterator[Problem]:
     """Report architectures that PyTorch's parser of TORCH_CUDA_ARCH_LIST accepts only after a release."""
     release = parse_numbers(tree.version_text, 2)
-    for entry in shipped_toml(_ARCH_LIST)["form"]:
+    for entry in shipped_toml(Path(__file__).with_name("arch_list.toml"))["form"]:
         suffix = entry.get("suffix")
         if suffix is None:
             refused = [a.dotted for a in code.architectures if a >= Architecture.of(entry["least"])]

@@ -13,7 +13,6 @@ from torchwheel.progress.estimate import kind_of
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
 from torchwheel.system.toml import shipped_toml
 
-_SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")
 # A measurement of this very build is better.
 _OWN = (0.8, 1.5)
@@ -109,7 +108,7 @@ def disk_estimate(
     cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool, built_share: float = 0.0
 ) -> int:
     """Estimate the bytes that a build still takes on disk; new objects replace the ``built_share`` of 0 to 1."""
-    data = shipped_toml(_SIZES)
+    data = shipped_toml(Path(__file__).with_name("disk_estimate.toml"))
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
     objects *= (data["debug"]["factor"] if debug else 1) * (1 - built_share)
     return int(objects) + (int(data["reserve"]["mib"]) << 20)

@@ -85,7 +85,6 @@ _TOOLKIT: _Types = {
 # Keys that are not named like the attribute.
 _OTHER_NAMES = {"include": "include_dirs", "library": "library_dir", "msvc": "msvc_range"}
 _GPU: _Types = {"name": str, "compute-capability": str}
-_INSTALLED: _Types = {"version": str, "path": str}
 
 
 def read_host_file(path: Path) -> HostFacts:
@@ -200,7 +199,7 @@ class _Reader:
 
     def read_installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:
         rows = {
-            name: self.read_table(own, _INSTALLED, f"{group}.{name}")
+            name: self.read_table(own, {"version": str, "path": str}, f"{group}.{name}")
             for name, own in row.get(group, {}).items()
         }
         return {name: Installed(**{"version": "", **own}) for name, own in rows.items()}

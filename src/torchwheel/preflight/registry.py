@@ -23,7 +23,6 @@ from torchwheel.system.toml import read_toml, shipped_toml
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 
 FOLDER = Path(__file__).with_name("rules")
-_TRAPS = Path(__file__).with_name("traps.toml")
 
 # The order of fixing: first whether a build is needed at all, then what everything else depends on.
 SUBJECTS = (
@@ -31,7 +30,6 @@ SUBJECTS = (
     "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
     "probes",
 )  # fmt: skip
-_COMPILERS = ("toolkit", "architectures", "host_compiler")
 T = TypeVar("T")
 
 
@@ -65,7 +63,7 @@ def fixing_order(id: str) -> int:
 
 def is_about_compilers(id: str) -> bool:
     """Whether a rule is about the compilers for the hardware, of which an installed official wheel needs none."""
-    return id in read_rules() and read_rules()[id].subject in _COMPILERS
+    return id in read_rules() and read_rules()[id].subject in ("toolkit", "architectures", "host_compiler")
 
 
 @cache
@@ -249,7 +247,7 @@ def checks_machine(rule_id: str) -> Callable[[Check], Check]:
 
 def read_traps(kind: str) -> list[Mapping[str, Any]]:
     """Return the faulty releases of a ``compiler``, ``nvcc`` or ``program``: the tables of ``traps.toml``."""
-    return list(shipped_toml(_TRAPS)[kind])
+    return list(shipped_toml(Path(__file__).with_name("traps.toml"))[kind])
 
 
 def is_among(version: str, versions: str) -> bool:

@@ -64,7 +64,6 @@ _DRIVER, _GPUS, _ONLINE = "driver", "gpus", "network"
 _ENOUGH = 1 << 16
 _OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
-_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _PUBLIC_HOST = "github.com"
 # Without a network a resolver may try for half a minute.
 _SECONDS_TO_RESOLVE = 3.0
@@ -285,7 +284,7 @@ def ask_driver(environment: Mapping[str, str]) -> str:
 
 def _is_online(environment: Mapping[str, str]) -> bool | None:
     """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
-    if any(environment.get(name) for name in _PROXIES):
+    if any(environment.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
         return None
     answers, unanswered = ask_together({"host": _can_resolve}, _SECONDS_TO_RESOLVE)
     if unanswered:

@@ -41,8 +41,6 @@ _LEAST_REST = 20
 # Output of ninja and make: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
 _COMPILED = re.compile(rb"\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
 _QUOTES = re.compile(r"""["'\\]""")
-_OBJECTS = (".o", ".obj")
-_MANIFEST = "build.ninja"
 
 
 class Graph:
@@ -55,7 +53,7 @@ class Graph:
         for entry in entries:
             output, command = entry["output"], entry["command"]
             self.sources[output] = (
-                _relative_to_any(entry["file"], folders) if output.endswith(_OBJECTS) else None
+                _relative_to_any(entry["file"], folders) if output.endswith((".o", ".obj")) else None
             )
             self._by_command[hash(command)] = output
             self._by_command[_command_key(command.rpartition("&& ")[2])] = output
@@ -181,7 +179,7 @@ class Follower:
         for ended in new:
             self._began = min(self._began, now - ended.end / 1e3)
             self._made.append(ended)
-            if _MANIFEST in ended.outputs:
+            if "build.ninja" in ended.outputs:
                 # CMake regenerated the graph, and the same ninja restarts its count.
                 self._record_all()
                 self._begin_run()

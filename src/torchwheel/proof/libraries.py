@@ -33,8 +33,6 @@ _NVIDIA = ("cuda-toolkit", "nvidia-*")
 _ANY_PYTHON = "3.12"
 _OLDEST_LIBC = "2_17"
 _LIBC_SERIES, _CXX_SERIES = "GLIBC_", ("GLIBCXX_", "CXXABI_")
-_WINDOWS = ("win32", "win_amd64", "win_arm64")
-_SITE = "<site-packages>"
 
 
 class Place(Enum):
@@ -123,7 +121,7 @@ def needs_torch_beside(contents: WheelContents) -> bool:
 def _find_roots(contents: WheelContents, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
     """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
     planned = [one["file"] for one in contents.plan.get("extensions", {}).get("modules", ())]
-    systems = {"pyd" if tag.endswith(_WINDOWS) else "so" for tag in contents.tags}
+    systems = {"pyd" if tag.endswith(("win32", "win_amd64", "win_arm64")) else "so" for tag in contents.tags}
     systems |= {"pyd"} if any(tag.endswith("-any") for tag in contents.tags) else set()
     return [
         file
@@ -231,7 +229,7 @@ def _find_newer(
 
 def _missing_problem(contents: WheelContents, lookups: Sequence[Lookup]) -> Problem:
     library = lookups[0].library
-    folders = ", ".join(folder or _SITE for folder in library.folders)
+    folders = ", ".join(folder or "<site-packages>" for folder in library.folders)
     inside = [one.found for one in lookups if one.found]
     values = {
         "origin": contents.path,

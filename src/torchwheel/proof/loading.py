@@ -25,7 +25,6 @@ MODULE = re.compile(
     r"(?P<name>[^/.]+)(?P<tag>\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"
 )
 """The file name of a module: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES."""
-_STARTS = (IDENTITY, b"MZ")
 _CHUNK = 1 << 20
 
 
@@ -68,7 +67,7 @@ def read_files(contents: WheelContents) -> dict[str, LoadedFile]:
     with open_package(contents.path) as archive:
         for library in contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
-            if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):
+            if start.startswith((IDENTITY, b"MZ")) or MODULE.fullmatch(posixpath.basename(library.path)):
                 with archive.unpacked(library.path) as stream:
                     if file := _read_file(stream, library.path, contents, allowance):
                         found[file.path] = file

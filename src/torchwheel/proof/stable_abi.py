@@ -25,8 +25,6 @@ from torchwheel.wheel.objfile import Linkage
 
 _FOLDER = Path(__file__).parent
 _REQUEST = re.compile(r"\d+\.\d+", re.ASCII)
-_SHIM_PREFIX = "aoti_torch_"
-_PYTHON_PREFIXES = ("Py", "_Py")
 
 # A nested name: qualifiers of a member function, then its parts, each with its length in front.
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
@@ -125,7 +123,7 @@ def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> Iter
     if found := dict.fromkeys(name for symbol in linkage.imports for name in unstable_names(symbol)):
         yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
     history = shim_functions()
-    used = [name for name in linkage.imports if name in history.since or name.startswith(_SHIM_PREFIX)]
+    used = [name for name in linkage.imports if name in history.since or name.startswith("aoti_torch_")]
     if lacking := [name for name in used if history.lacks(name, requested)]:
         releases = [history.since[name] for name in lacking if name in history.since]
         known = len(releases) == len(lacking)
@@ -137,7 +135,7 @@ def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> Iter
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> Iterator[Problem]:
     """Report Python symbols of a module that are not in the stable ABI of a version."""
     history = python_symbols()
-    used = [name for name in linkage.imports if name.startswith(_PYTHON_PREFIXES)]
+    used = [name for name in linkage.imports if name.startswith(("Py", "_Py"))]
     if lacking := [name for name in used if history.lacks(name, python)]:
         values = {"python": python, "symbols": _with_release(lacking, history)}
         yield Problem.of("outside-limited-api", origin=origin, **values)

@@ -27,8 +27,6 @@ NO_USER_OVERLAYS = Path(os.devnull)
 CPU = "cpu"
 NATIVE = "native"
 
-_WHERE = {"target": Where.TARGET, "profile": Where.PROFILE}
-
 
 @dataclass(frozen=True)
 class Definition:
@@ -78,7 +76,7 @@ def _read_overlay(
         if "kind" not in content:
             problems.append(Problem.of("overlay-without-kind", origin=origin))
         return None
-    table = replace(body, where=_WHERE[header["kind"]])
+    table = replace(body, where={"target": Where.TARGET, "profile": Where.PROFILE}[header["kind"]])
     return read_definition(name, header["kind"], table, Source(layer, problems, file.parent), host)
 
 

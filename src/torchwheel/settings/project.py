@@ -175,11 +175,10 @@ SDIST_FILE = ".torchwheel-sdist.json"
 NAME_VARIABLE = "TORCH_PACKAGE_NAME"
 """Sets the distribution's name in PyTorch's setup.py: https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py."""
 
-_OF_THE_NAME = f"env.{NAME_VARIABLE}"
 _KEYS = frozenset(
     {
         "arch", "build-type", "cuda", "flag-architectures", "local-version", "package-version", "profile", "target",
-        _OF_THE_NAME,
+        f"env.{NAME_VARIABLE}",
     }
 )  # fmt: skip
 _RANK = 30  # above all of the project's pyproject.toml, below variables and -C

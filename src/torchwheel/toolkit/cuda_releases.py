@@ -12,8 +12,6 @@ from torchwheel.hardware.architecture import Architecture, is_tegra, known_archi
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, format_span, major_minor, parse_numbers
 
-_FILE = Path(__file__).with_name("toolkits.toml")
-
 
 @dataclass(frozen=True)
 class ToolkitRelease:
@@ -80,7 +78,7 @@ class ToolkitCatalogue:
 @cache
 def read_toolkits() -> ToolkitCatalogue:
     # The tests check the file, so it is read unchecked.
-    data = read_toml(_FILE)
+    data = read_toml(Path(__file__).with_name("toolkits.toml"))
     releases: list[ToolkitRelease] = []
     entry: dict[str, Any] = {}
     architectures: frozenset[Architecture] = frozenset()

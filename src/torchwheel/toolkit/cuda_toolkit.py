@@ -20,7 +20,6 @@ from torchwheel.versions import ReleaseRange, major_minor
 
 _PATCHES = range(10)
 """Patch releases to consider; no CUDA release has had more."""
-_COMPILERS = ("nvcc", "nvcc.exe")
 
 # targets/ has one folder for each machine that the toolkit compiles for.
 _NATIVE_TARGETS = {
@@ -41,7 +40,6 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _PATCH_RELEASE = re.compile(r"\d+\.\d+\.\d{1,2}")
 
 _VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
-_WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
 
 
 def compiler_in(folder: Path) -> Path | None:
-    return next((folder / name for name in _COMPILERS if is_file(folder / name)), None)
+    return next((folder / name for name in ("nvcc", "nvcc.exe") if is_file(folder / name)), None)
 
 
 def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
@@ -216,7 +214,7 @@ def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str
     flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
     usual = read_toolkits().default_roots["windows" if windows else "linux"]
     folder = flavour(os.fspath(root or usual.format(version=major_minor(version))))
-    libraries = _WINDOWS_LIBRARIES.get(platform_tag, "lib64")
+    libraries = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}.get(platform_tag, "lib64")
     return Toolkit(
         root=str(folder),
         version=major_minor(version),

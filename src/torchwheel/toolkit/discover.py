@@ -31,7 +31,6 @@ _RELEASE_VARIABLE = re.compile(r"CUDA_PATH_V(\d+)_(\d+)", re.IGNORECASE)
 
 # NVIDIA's installers, Arch Linux (/opt/cuda), and Debian (/usr/lib/cuda and /usr).
 _USUAL_PLACES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr")
-_WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 
 _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
@@ -120,7 +119,7 @@ def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator
     for name in sorted(variables, key=_numbers_in, reverse=True):
         yield Path(environment[name]), name
     if program_files := environment.get("ProgramFiles") or environment.get("PROGRAMFILES"):
-        place = Path(program_files) / _WINDOWS_PLACE
+        place = Path(program_files) / "NVIDIA GPU Computing Toolkit/CUDA"
         for folder in _newest_first(find_below(place, "v*")):
             yield folder, str(place)
     if sys.platform == "win32":

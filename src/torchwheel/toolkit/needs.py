@@ -21,8 +21,6 @@ from torchwheel.versions import format_span, major_minor, parse_numbers
 SYSTEM, PYPI = "system", "pypi"
 """Values of ``cuda-from``; the third, ``auto``, is neither."""
 
-_DEFAULT_PLATFORM = "linux_x86_64"
-
 
 @dataclass(frozen=True)
 class Needs(ABC):
@@ -183,7 +181,7 @@ class TreeNeeds(Needs):
 
     def _published_cuda(self, release: PytorchRelease) -> str | None:
         """The CUDA of PyPI's wheels: this platform's, or Linux's if those have none (Windows)."""
-        for platform in (self.host.platform_tag, _DEFAULT_PLATFORM):
+        for platform in (self.host.platform_tag, "linux_x86_64"):
             for build in published_builds(release, platform, self.host.python.abi_tag):
                 if build.on_pypi and build.cuda is not None:
                     return build.cuda

@@ -22,8 +22,6 @@ from torchwheel.wheel.contents import TorchVersion, parse_torch_version, read_li
 from torchwheel.wheel.fatbinary import combine, prevalent_images
 
 _VERSION_FILE_LIMIT = 1 << 16
-_LIBRARIES = (".so", ".dylib", ".lib")
-_KERNELS = ("libtorch_cuda.so", "torch_cuda.dll")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +118,7 @@ def _torch_identity(stated: TorchVersion, root: Path, *, with_times: bool) -> st
     """
     parts = [str(stated.version), str(stated.git_version)]
     for file in find_below(root / "lib", "*"):
-        if file.suffix in _LIBRARIES and is_file(file):
+        if file.suffix in (".so", ".dylib", ".lib") and is_file(file):
             status = file.stat()
             parts.append(f"{file.name}={status.st_size}{f'@{status.st_mtime_ns}' if with_times else ''}")
     return " ".join(parts)
@@ -140,7 +138,7 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
     """
     if torch.cuda is None:
         return None
-    libraries = (torch.root / "lib" / name for name in _KERNELS)
+    libraries = (torch.root / "lib" / name for name in ("libtorch_cuda.so", "torch_cuda.dll"))
     images = (image for path in libraries if is_file(path) for image in read_library(path.name, path).images)
     return runnable_architectures(prevalent_images(combine(images)))
 

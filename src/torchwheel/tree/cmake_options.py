@@ -161,7 +161,6 @@ class Declarations:
 
 
 TOP_FILE = "CMakeLists.txt"
-_CUDA_FILE = "cmake/public/cuda.cmake"
 
 _OPTION = re.compile(r"option\s*\(")
 _CACHE_ENTRY = re.compile(r"\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b")
@@ -180,7 +179,6 @@ _COMMENT = re.compile(r"#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
-_CACHE_TYPES = ("BOOL", "STRING", "PATH", "FILEPATH")
 _CUDA_VERSION_VARIABLES = ("CUDA_VERSION", "CUDA_VERSION_STRING", "CUDAToolkit_VERSION")
 _BLOCKS = frozenset({"if", "foreach", "while", "function", "macro", "block"})
 _BLOCK_ENDS = frozenset(f"end{block}" for block in _BLOCKS)
@@ -201,7 +199,7 @@ def read_declarations(root: Path) -> Declarations:
     return Declarations(
         options=MappingProxyType(dict(sorted(options.items()))),
         known_names=known_names,
-        minimum_cuda=_minimum_cuda(texts.get(_CUDA_FILE, "")),
+        minimum_cuda=_minimum_cuda(texts.get("cmake/public/cuda.cmake", "")),
         minimum_cmake=minimum_cmake(texts.get(TOP_FILE, "")),
         old_projects=_old_projects(root, texts.values(), known_names),
     )
@@ -266,7 +264,7 @@ def _cache_entry(command: Command, file: str) -> Option | None:
         return None
     at = values.index("CACHE")
     kind, description, *rest = (*values[at + 1 :], "", "")
-    if kind not in _CACHE_TYPES or "FORCE" in rest:
+    if kind not in ("BOOL", "STRING", "PATH", "FILEPATH") or "FORCE" in rest:
         return None
     return Option(name, kind, description, ";".join(values[:at]), "", file, command.line)
 

@@ -176,7 +176,6 @@ _THIRD_PARTY = "third_party"
 # PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).
 _LICENCES = f"{_THIRD_PARTY}/LICENSES_BUNDLED.txt"
 _LICENCE_FIELD = re.compile(r"^License: (?P<licence>.+)\nFiles: (?P<folders>.+(?:\n {5}.+)*)", re.M)
-_LICENCE_FILES = ("LICEN[CS]E*", "COPYING*")
 _VERSION = re.compile(r"\A\d+\.\d[A-Za-z\d.-]*\Z", re.ASCII)
 # The end of a tag (v1.2.3, release-1.2.3) or of a folder's name (miniz-3.0.2).
 _AT_END = re.compile(r"(?:^|[-_])v?(?P<version>\d+\.\d[A-Za-z\d.]*)$", re.ASCII)
@@ -237,6 +236,6 @@ def _read_licences(root: Path) -> Iterator[tuple[str, str]]:
 
 def _find_copied_folders(root: Path) -> Iterator[str]:
     """Yield the folders in ``third_party`` that have a licence file."""
-    for pattern in _LICENCE_FILES:
+    for pattern in ("LICEN[CS]E*", "COPYING*"):
         for file in (root / _THIRD_PARTY).glob(f"*/{pattern}"):
             yield f"{_THIRD_PARTY}/{file.parent.name}"

@@ -33,7 +33,6 @@ from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.inspection import judge_libraries
 
-_PROBE = Path(__file__).with_name("probe.py")
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
 _STEPS_SECONDS = 15 * 60  # what hangs is ended; importing torch from a cold disk takes a minute
 
@@ -133,7 +132,7 @@ def _run_steps(
     try:
         run_streaming(
             # -I: neither the current folder nor PYTHONPATH may bring another copy of the package.
-            [python, "-I", str(_PROBE), steps.mark, json.dumps(wanted)],
+            [python, "-I", str(Path(__file__).with_name("probe.py")), steps.mark, json.dumps(wanted)],
             folder=log.parent,
             environment=installing_variables(environment),
             log=log,

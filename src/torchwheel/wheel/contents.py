@@ -31,7 +31,6 @@ _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 _SOURCE_SUFFIXES = frozenset((
     ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".json", ".md", ".py", ".pyi", ".txt", ".yaml",
 ))  # fmt: skip
-_TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
 AMD_CODE = "AMD code, not read here"
 
@@ -154,7 +153,7 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
         tags=tags,
         wheel=wheel,
         metadata=metadata,
-        has_torch=_TORCH in archive.members,
+        has_torch="torch/__init__.py" in archive.members,
         torch_version=torch_version,
         libraries=tuple(read),
         files=frozenset(archive.members),

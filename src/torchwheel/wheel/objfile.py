@@ -40,7 +40,6 @@ from torchwheel.wheel.bounded_file import (
 )
 
 _DATA = Path(__file__).with_name("platform_level.toml")
-_SERIES = ("GLIBCXX", "CXXABI")
 _LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
 
@@ -119,7 +118,7 @@ def _newest_versions(glibc: str) -> dict[str, str]:
     # What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library.
     levels = shipped_toml(_DATA)["level"]
     reached = [level for level in levels if parse_numbers(level["glibc"]) <= parse_numbers(glibc)]
-    return {series: reached[-1][series] for series in _SERIES} if reached else {}
+    return {series: reached[-1][series] for series in ("GLIBCXX", "CXXABI")} if reached else {}
 
 
 _COMMENT_LENGTH = 1000

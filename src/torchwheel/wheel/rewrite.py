@@ -41,7 +41,6 @@ _LOCAL = struct.Struct("<4s2xHH16xHH")  # signature, flags, method, lengths of t
 _UTF8_NAME = 0x0800
 # Only with this host system does the format define the upper half of the attributes as a Unix mode.
 _UNIX = 3
-_COPIED = ("compress_type", "create_system", "internal_attr", "external_attr", "CRC", "file_size")
 _LARGE = 2_000_000_000  # zipfile needs ZIP64 from 2 GiB on, and deflated bytes may be 0.1 % more
 _CHUNK = 1 << 20
 EARLIEST, _LAST_YEAR = (1980, 1, 1, 0, 0, 0), 2107  # that a zip archive can express
@@ -111,7 +110,7 @@ def copy_members(
         # zipfile takes it for an empty stored file, and goes on behind what was written meanwhile.
         with archive.open(own, "w", force_zip64=large):
             size = sum(map(target.write, _read_pieces(member, source, origin)))
-        for name in _COPIED:
+        for name in ("compress_type", "create_system", "internal_attr", "external_attr", "CRC", "file_size"):
             setattr(own, name, getattr(info, name))
         own.compress_size = size
         end = target.tell()

@@ -30,7 +30,6 @@ _ROOT = "wheel"
 _COMPILERS = {"c_compiler": "C compiler", "cxx_compiler": "C++ compiler", "cuda_compiler": "CUDA compiler"}
 _PROGRAMS = {"python": "Python interpreter", "cmake": "configures the build"}
 _SCHEMES = frozenset({"https", "http", "ssh", "git"})
-_GITHUB = "github.com"
 
 Component = dict[str, Any]
 
@@ -176,7 +175,7 @@ def _source_package(library: VendoredLibrary, url: str) -> str:
     """Its package URL: https://github.com/package-url/purl-spec."""
     parts = urlsplit(url)
     owner, _, name = parts.path.strip("/").removesuffix(".git").partition("/")
-    if parts.hostname == _GITHUB and name and "/" not in name:
+    if parts.hostname == "github.com" and name and "/" not in name:
         version = library.commit or library.version
         return f"pkg:github/{owner.lower()}/{name.lower()}" + (f"@{version}" if version else "")
     version = library.version or library.commit

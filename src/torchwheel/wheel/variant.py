@@ -28,7 +28,6 @@ from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
 
 Properties = Mapping[str, tuple[str, ...]]  # values by feature of NVIDIA's namespace
 
-_SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
 _NAMESPACE = "nvidia"
 _PROVIDER = {
     "requires": ["nvidia-variant-provider"],
@@ -105,7 +104,7 @@ def index_file_name(distribution: str, public_version: str) -> str:
 
 def variants_text(variants: Mapping[str, Properties]) -> str:
     document = {
-        "$schema": _SCHEMA,
+        "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
         "default-priorities": {"namespace": [_NAMESPACE]},
         "providers": {_NAMESPACE: _PROVIDER},
         "variants": {

@@ -27,9 +27,6 @@ from torchwheel.reporting.terminal import count_noun, format_duration, join_item
 from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.assemble import assemble_toolkit
 
-_NINJA_FILE = "build.ninja"
-_LOG = "build.log"
-
 # deps = gcc stores header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
 _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
@@ -37,11 +34,11 @@ _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("
 
 def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> None:
     """Run the steps of an extension that are not up to date, in its folder, which the caller has locked."""
-    log, project = folder / _LOG, plan.project
+    log, project = folder / "build.log", plan.project
     provide_toolkit(plan)
     make_private(folder)
     write_links(folder, plan.layout.links)
-    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, steps))
+    write_if_changed(folder / "build.ninja", ninja_text(plan, steps))
     _drop_without_headers(folder, steps)
     read, cache = BuildInputs(folder, project.folder, project.environment), plan.inputs.compiler_cache
     with project_session(project, cache, read, log, plan.jobs.max_jobs) as session:

@@ -43,7 +43,6 @@ _WRAPPER, _NVCC = "_wrap_compiler", "PYTORCH_NVCC"
 _QUOTED = re.compile(r"'[^']*'|\\.")
 _SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
 _DEBUG = "-g"
-_THREADS = ("--threads", "-t=")
 _NVCC_THREADS = 4
 _PYTHON_HEADERS = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
 _ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
@@ -252,7 +251,7 @@ class TorchSteps:
         # With few files to use the cores; `jobs` does not matter, so that other jobs recompile nothing.
         files = sum(len(one.sources) for one in self.plan.inputs.extensions)
         count = min(_NVCC_THREADS // max(1, files), len(images))
-        if count > 1 and "-t" not in words and not _has_start(words, _THREADS):
+        if count > 1 and "-t" not in words and not _has_start(words, ("--threads", "-t=")):
             added.append(f"--threads={count}")
         added += [f"-Xcompiler={one}" for one in self._maps]
         toolkit = self.plan.inputs.toolkit

@@ -52,7 +52,6 @@ _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
 _CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
 _MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
-_UNREAD = Path(__file__).parents[1] / "unread.toml"
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
@@ -161,7 +160,7 @@ def no_architectures(context: Context) -> Answer:
 
 @checks_machine("unused-variable")
 def read_by_somebody(context: Context) -> Answer:
-    given, table = _variables_and_options(context), shipped_toml(_UNREAD)
+    given, table = _variables_and_options(context), shipped_toml(Path(__file__).parents[1] / "unread.toml")
     rows = [row for row in table["unread"] if row["name"] in given]
     values = {
         "names": ", ".join(row["name"] for row in rows),

@@ -23,15 +23,13 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least, parse_numbers
 
-_FAMILIES = ("USE_", "BUILD_")
 # The first cuDNN that drops older GPUs, and its minimum compute capability.
 _CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
-_MACHINE_LIMITS = Path(__file__).parents[1] / "machine_limits.toml"
 
 
 @checks_machine("option-not-on-machine")
 def on_machine(context: Context) -> Answer:
-    for limit in shipped_toml(_MACHINE_LIMITS)["limit"]:
+    for limit in shipped_toml(Path(__file__).parents[1] / "machine_limits.toml")["limit"]:
         option = context.options.get(limit["option"])
         if option is None or context.machine.machine in limit["machines"]:
             continue
@@ -50,7 +48,7 @@ def in_release(context: Context) -> Answer:
         name
         for name in sorted(context.options)
         if is_known(context.plan.tree, name)
-        and name.startswith(_FAMILIES)
+        and name.startswith(("USE_", "BUILD_"))
         and not context.is_off(name)
         and name in build_options()
         and pytorch.lacks_option(name)

@@ -32,7 +32,6 @@ from torchwheel.versions import at_least
 _SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
 # The default folders of a C++ compiler for Linux; distributions package CUDA's headers into the first.
 _SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
-_FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 # CMake's own list, which PyTorch's CMake files ignore, has no dots: 120 is 12.0.
 _CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
@@ -66,7 +65,7 @@ def toolkit_fetched(context: Context) -> Answer:
 def has_all_parts(context: Context) -> Answer:
     facts = context.toolkit
     if facts is None:
-        return _FILES if context.plan.toolkit else None
+        return Unknown("the files of the CUDA toolkit") if context.plan.toolkit else None
     missing = [
         part
         for part in toolkit_parts()
