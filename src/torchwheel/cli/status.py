@@ -6,9 +6,10 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from html import escape
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Any
@@ -181,32 +182,29 @@ def _render_body(record: BuildRecord) -> Iterator[str]:
         f"{share:.0%} of {count_noun(jobs, 'job')}. The latest build ran {len(record.made):,} of {len(steps):,} steps"
         f"{cached}.</p>"
     )
-    yield from _render_table("Slowest steps", "Step", map(_cells, _largest(steps, lambda one: one.seconds)))
+    rows = [(step.name, step.seconds, step.peak or 0) for step in steps]
+    yield from _render_table("Slowest steps", "Step", rows, column=1)
     groups: dict[str, list[TimedStep]] = {}
     for step in steps:
         groups.setdefault(component_of_step(step.output), []).append(step)
-    components = sorted(map(_component_cells, groups, groups.values()), key=lambda one: -one[1])
-    yield from _render_table("Time by component", "CMake target", components[:_SHOWN])
-    largest = _largest([step for step in steps if step.peak], lambda one: one.peak or 0)
-    yield from _render_table("Most memory", "Step", map(_cells, largest))
+    components = [
+        (
+            f"{name} ({count_noun(len(own), 'step')})",
+            sum(one.seconds for one in own),
+            max(one.peak or 0 for one in own),
+        )
+        for name, own in groups.items()
+    ]
+    yield from _render_table("Time by component", "CMake target", components, column=1)
+    yield from _render_table("Most memory", "Step", [row for row in rows if row[2]], column=2)
 
 
-def _largest(steps: Sequence[TimedStep], size: Callable[[TimedStep], float]) -> list[TimedStep]:
-    return sorted(steps, key=size, reverse=True)[:_SHOWN]
-
-
-def _cells(step: TimedStep) -> tuple[str, float, int]:
-    return step.name, step.seconds, step.peak or 0
-
-
-def _component_cells(name: str, steps: Sequence[TimedStep]) -> tuple[str, float, int]:
-    title = f"{name} ({count_noun(len(steps), 'step')})"
-    return title, sum(step.seconds for step in steps), max(step.peak or 0 for step in steps)
-
-
-def _render_table(title: str, head: str, rows: Iterable[tuple[str, float, int]]) -> Iterator[str]:
+def _render_table(
+    title: str, head: str, rows: Iterable[tuple[str, float, int]], column: int
+) -> Iterator[str]:
+    """The rows with the largest values in a column."""
     yield f"<h2>{title}</h2>\n<table><tr><th>{head}</th><th>Time</th><th>Peak memory</th></tr>"
-    for name, seconds, peak in rows:
+    for name, seconds, peak in sorted(rows, key=itemgetter(column), reverse=True)[:_SHOWN]:
         memory = file_size(peak) if peak else ""
         yield f"<tr><td><code>{escape(name)}</code></td><td>{_format_time(seconds)}</td><td>{memory}</td></tr>"
     yield "</table>"
