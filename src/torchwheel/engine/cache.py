@@ -32,8 +32,6 @@ _BUILDS = ("build", "extension", _TEMPORARY)
 """Kinds of entries that belong to one build; whether one of the builds that share the others runs is unknown."""
 
 _DELETED = ".deleted-"
-_KEPT_WITHOUT_SOURCE = timedelta(days=1)
-"""How long to keep a build whose source folder was deleted, such as an unpacked sdist, because of its log."""
 
 _BLOCK = 512
 """Bytes of a unit of ``st_blocks``. Source: stat(2)."""
@@ -129,7 +127,8 @@ def remove_orphans(cache: Path) -> None:
 
     A frontend unpacks an sdist in a new temporary folder each time, so no later build can use the old one's objects.
     """
-    latest = datetime.now(timezone.utc) - _KEPT_WITHOUT_SOURCE
+    # A build whose source folder was deleted, such as an unpacked sdist, is kept a while because of its log.
+    latest = datetime.now(timezone.utc) - timedelta(days=1)
     for folder, kind in _places(cache):
         for leftover in folder.glob(f"{_DELETED}*"):
             with suppress(OSError):

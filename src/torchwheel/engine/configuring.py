@@ -115,8 +115,6 @@ STATE = "configured.json"
 
 # These affect CMake's arguments; ninja does not run CMake again for them.
 _NOT_WATCHED = ("pyproject.toml", "CMakePresets.json", "CMakeUserPresets.json")
-# Since CMake 3.26, and before; in CMakeFiles of the build directory. CMake appends to both.
-_PROBE_LOGS = ("CMakeConfigureLog.yaml", "CMakeError.log")
 _DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceeded", "File too large",
                  "Input/output error", "Resource temporarily unavailable", "Terminated signal", "Too many open files",
                  "failed to map segment", "signal 15 [Terminated]", "virtual memory exhausted")  # fmt: skip
@@ -262,7 +260,8 @@ class Configuring:
         return see
 
     def _probe_logs(self) -> list[Path]:
-        return [self.build / "CMakeFiles" / name for name in _PROBE_LOGS]
+        # Since CMake 3.26, and before; in CMakeFiles of the build directory. CMake appends to both.
+        return [self.build / "CMakeFiles" / name for name in ("CMakeConfigureLog.yaml", "CMakeError.log")]
 
     def _find_disturbances(self, known: Mapping[Path, int]) -> Iterable[Problem]:
         """Find failures of this run's probes that are unrelated to the features they test."""

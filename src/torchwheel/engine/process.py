@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
-# The supervisor sends SIGTERM, and SIGKILL after GRACE_SECONDS.
-_TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 _EXTENDED_LIMIT_INFORMATION = 9
@@ -69,7 +67,8 @@ def terminate(process: subprocess.Popen[bytes]) -> None:
         # The supervisor sees the end of this pipe, and ends its session.
         process.stdin.close()
     try:
-        process.wait(_TERMINATION_SECONDS)
+        # The supervisor sends SIGTERM, and SIGKILL after GRACE_SECONDS.
+        process.wait(_supervisor.GRACE_SECONDS + 10)
     except subprocess.TimeoutExpired:
         if sys.platform == "win32":
             process.kill()

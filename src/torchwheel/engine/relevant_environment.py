@@ -29,15 +29,6 @@ _PREFIX_VARIABLES = (
     "ProgramFiles",
     "ProgramFiles(x86)",
 )
-_PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
-"""CMake's default prefixes. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
-
-_PACKAGE_FOLDERS = ("cmake", "pkgconfig")
-"""Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1)."""
-
-_NAMED = "named.json"
-"""In a build's folder: the variables that scripts of its sources name."""
-
 _SCRIPT = re.compile(r"(?:[^./][^/]*/)*(?:[^./][^/]*\.(?:cmake|cmake\.in|py|sh)|CMakeLists\.txt)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 _MAX_SCRIPT = 1 << 22
@@ -108,7 +99,8 @@ def _names_in_tree(plan: Plan) -> Collection[str]:
     """:func:`names_in_scripts` of a plan's tree; searched again only if its staged sources have changed."""
     if not plan.folders.staged:
         return names_in_scripts(plan.tree.root, source_files(plan.tree.root).files)
-    record, sources = plan.folders.root / _NAMED, staged_sources(plan)
+    # In a build's folder: the variables that scripts of its sources name.
+    record, sources = plan.folders.root / "named.json", staged_sources(plan)
     state = read_state(record)
     if state.get("sources") != sources or not isinstance(state.get("names"), list):
         names = names_in_scripts(plan.folders.source, read_state(plan.folders.stage_state))
@@ -137,9 +129,11 @@ def _searched_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[st
     planned = [one.value for one in (*plan.defines, *plan.variables) if one.name == "CMAKE_PREFIX_PATH"]
     named += [part for value in planned for part in _LIST.split(value)]
     above = (os.path.dirname(folder) for folder in programs)  # noqa: PTH120
-    prefixes = {*_PREFIXES, *named, *above}
+    # CMake's default prefixes. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7).
+    prefixes = {"/usr", "/usr/local", "/opt/homebrew", "/opt/local", *named, *above}
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     libraries = ("lib", "lib64", "share", *((f"lib/{multiarch}",) if multiarch else ()))
     for prefix in sorted(filter(os.path.isabs, prefixes)):
         yield from (f"{prefix}/{name}" for name in ("bin", "include", *libraries))
-        yield from (f"{prefix}/{library}/{kind}" for library in libraries for kind in _PACKAGE_FOLDERS)
+        # Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1).
+        yield from (f"{prefix}/{library}/{kind}" for library in libraries for kind in ("cmake", "pkgconfig"))

@@ -21,9 +21,6 @@ from torchwheel.host.programs import find_program
 from torchwheel.system.files import atomic_write, inode_time, read_beginning, read_state
 from torchwheel.system.paths import is_file
 
-_STATE = "directives.json"
-"""In a build folder: the searched source files with size and times, and the names in their directives."""
-
 # Compilers list neither. In assembly, in a string of inline assembly, by the macros of
 # https://github.com/graphitemaster/incbin; and https://gcc.gnu.org/onlinedocs/cpp/_005f_005fhas_005finclude.html
 _DIRECTIVE = re.compile(
@@ -157,7 +154,8 @@ def named_by_directives(
 
 def _names_in_sources(folder: Path, sources: Path, paths: Iterable[str]) -> dict[str, list[str]]:
     """The names in the directives of source files; a file is read again only if it has changed."""
-    state = folder / _STATE
+    # In a build folder: the searched source files with size and times, and the names in their directives.
+    state = folder / "directives.json"
     before = read_state(state)
     now: dict[str, list[int | list[str]]] = {}
     for path, status in _files_below(folder, sources, paths):

@@ -60,8 +60,6 @@ from torchwheel.system.files import atomic_copy
 from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
 
-_CMAKE_PACKAGE = Path(__file__).with_name("cmake")
-"""The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 # Settings of scikit-build-core's steps after CMake.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 
@@ -310,7 +308,8 @@ def _inner_config(build: _Build) -> dict[str, Any]:
         return dict(request.inner)
     own = {
         "cmake.build-type": request.project.settings.build_type,
-        "cmake.define.TorchWheel_ROOT": str(_CMAKE_PACKAGE),
+        # The folder of TorchWheelConfig.cmake.
+        "cmake.define.TorchWheel_ROOT": str(Path(__file__).with_name("cmake")),
         **config_for_cmake(request.project.folder, request.own),
     }
     return {**own, **request.inner, "build-dir": str(build.cmake_folder)}

@@ -22,8 +22,6 @@ from torchwheel.reporting.errors import TorchwheelError, stop_on
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 
-_RUNS_NINJA = ">=1.5"
-"""The ninja that scikit-build-core accepts and that build.ninja is written for."""
 _SDIST_HOOK = "get_requires_for_build_sdist"
 _JOBS = "CMAKE_BUILD_PARALLEL_LEVEL"
 
@@ -118,7 +116,8 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
         names.append(ProjectKind.SETUP_PY.requirement)
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         named = any(name.startswith("ninja") for name in names)
-        if not named and not has_program_version("ninja", _RUNS_NINJA, hook_request.project.environment):
+        # The ninja that scikit-build-core accepts and that build.ninja is written for.
+        if not named and not has_program_version("ninja", ">=1.5", hook_request.project.environment):
             names.append("ninja>=1.11")
     return list(dict.fromkeys(names))
 

@@ -35,9 +35,6 @@ from torchwheel.tree.git import known_changes
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 from torchwheel.versions import parse_numbers
 
-_LIMITED_TAG = "cp310"
-"""The tag of the oldest Python for modules with the limited API; also torch.utils.cpp_extension's."""
-
 
 def module_suffix(suffixes: Sequence[str], *, limited: bool) -> str:
     """The suffix of extension modules among those that a Python can import, of which the first is its own."""
@@ -112,7 +109,8 @@ def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tup
     Source: https://docs.python.org/3.14/howto/free-threading-extensions.html (Limited C API and Stable ABI)
     """
     if limited_api and not is_free_threaded(abi_tag):
-        return _LIMITED_TAG, "abi3"
+        # The tag of the oldest Python for modules with the limited API; also torch.utils.cpp_extension's.
+        return "cp310", "abi3"
     return interpreter_tag, abi_tag
 
 

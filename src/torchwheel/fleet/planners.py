@@ -126,8 +126,6 @@ def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerIma
 _CACHE = Path("torchwheel")  # stands for the jobs' own cache folder, wherever that is
 _OWN = ("torch", "torchwheel")  # build requirements that a job chooses itself
 _NEEDLESS = "need-not-build"  # a finding that does not stop a fleet
-# A warning elsewhere, but an error here to save hours of many machines, unless it is in ``skip-check``.
-_UNPROMISED = "python-newer-than-pytorch"
 
 
 def planner_for(request: FleetRequest) -> TreePlanner | ExtensionPlanner:
@@ -227,7 +225,8 @@ class TreePlanner:
         stopping = (
             finding.problem
             for finding in report.findings
-            if finding.severity is Severity.ERROR or finding.id == _UNPROMISED
+            # A warning elsewhere, but an error here to save hours of many machines, unless it is in ``skip-check``.
+            if finding.severity is Severity.ERROR or finding.id == "python-newer-than-pytorch"
         )
         problems = [*stopping, *_not_free_threaded(plan)]
         return plan, [one for one in problems if one.id not in settings.skip_check], found.get(_NEEDLESS)

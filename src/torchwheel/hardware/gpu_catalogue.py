@@ -26,12 +26,8 @@ _COUNT = re.compile(r"^\d{1,3}\s?[x\u00d7*]\s?|\s[x\u00d7*]\s?\d{1,3}$")
 # A MIG instance ("MIG 1g.10gb") or a virtual GPU ("-20C", "-1-5C"): https://docs.nvidia.com/vgpu/
 _PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
 _CHIP_ENDING = re.compile(r"(?<=\d\d\d)(gl|m|glm)$")
-# Words without which a name may be that of another generation's GPU.
-_TELLING = frozenset({"ada", "blackwell", "jetson", "pro"})
 _LONGEST, _CUTOFF = 100, 0.8
 _GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
-# Words that people leave out before a number: "4090", "1080 Ti", "PRO 6000".
-_SERIES = ("rtx", "gtx")
 
 # Words that stand anywhere in a name: "RTX 6000 Pro".
 _MOVABLE = re.compile("(rtx|gtx|super|laptop|blackwell|ada|pro|ti)")
@@ -122,7 +118,8 @@ class GpuCatalogue:
     def find(self, name: str) -> KnownGpu | None:
         """Find a GPU by name in any spelling, including nvidia-smi's; None if unknown or ambiguous."""
         for key in self.spelling.keys(name)[: 1 if self.refusal(name) else None]:
-            series = _SERIES if key[:1].isdigit() or key.startswith(("ada", "pro")) else ()
+            # Words that people leave out before a number: "4090", "1080 Ti", "PRO 6000".
+            series = ("rtx", "gtx") if key[:1].isdigit() or key.startswith(("ada", "pro")) else ()
             for spelled in (key, key.removeprefix(_QUADRO), *(prefix + key for prefix in series)):
                 if gpu := self.by_key.get(spelled) or self.by_words.get(_sort_words(spelled)):
                     return gpu
@@ -154,7 +151,8 @@ class GpuCatalogue:
             named: list[KnownGpu] = []
             for at in range(len(words) - length + 1):
                 run, rest = words[at : at + length], {*words[:at], *words[at + length :]}
-                if not rest & _TELLING:
+                # Words without which a name may be that of another generation's GPU.
+                if not rest & {"ada", "blackwell", "jetson", "pro"}:
                     found = self.find(" ".join(run))
                     named += [found] if found else self.find_candidates(" ".join(run))
             if named:
@@ -234,8 +232,6 @@ def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
     )
 
 
-_UNKNOWN_FIELD = "is not a valid field to query"
-"""nvidia-smi's message about a field that it does not have."""
 _SHOWN = 300
 """Characters of its error message to quote: two sentences name the driver and the fix."""
 _MOST_GPUS = 64
@@ -269,7 +265,8 @@ def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECOND
         query = [program, f"--query-gpu={fields}", "--format=csv,noheader"]
         answer = ask_program(query, environment, seconds)
         said = answer.stdout + answer.stderr
-        if _UNKNOWN_FIELD not in said:
+        # nvidia-smi's message about a field that it does not have.
+        if "is not a valid field to query" not in said:
             break
     if answer.returncode != 0 and "No devices were found" not in said:
         quoted = " ".join(said.split())[:_SHOWN]

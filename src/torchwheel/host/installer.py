@@ -39,8 +39,6 @@ FRONTEND_VARIABLES = frozenset(
 )
 """Variables that point an interpreter to the environment of the frontend or the user's shell."""
 
-# The first with --python: https://pip.pypa.io/en/stable/news/#v22-3
-_OLDEST_PIP = "22.3"
 # pip imports hundreds of modules before it prints its version, and reads the metadata of thirty packages in turn.
 _SECONDS_TO_ANSWER, _SECONDS_TO_RESOLVE = 60.0, 300.0
 _ANSWER = re.compile(r"(?P<name>pip|uv) (?P<version>\d[\w.]*)")
@@ -52,18 +50,12 @@ _UV_USUAL = (
 )  # fmt: skip
 # Instead of what a configuration file says. An empty variable would not do: pip takes it for unset.
 _ELSEWHERE = ("--target", "", "--python-version", "")
-# `pip --python` runs the pip of another environment in the interpreter.
-_RUNNER = "__pip-runner__.py"
 _LISTS = Path(__file__).with_name("installers.toml")
 _SECTIONS = ("global", "install")
 _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
 _MOST_FILES = 100
 _UV_CONSTRAINTS, _UV_CONSTRAINT_FILES = "build-constraint-dependencies", "UV_BUILD_CONSTRAINT"
 _UV_PLACE_VARIABLES = ("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX")
-# uv sets it for its child processes: https://docs.astral.sh/uv/reference/environment/#uv
-_UV = "UV"
-# pip sets it for its child processes.
-_PIP_AT_WORK = "PIP_BUILD_TRACKER"
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,8 @@ def find_installer(environment: Mapping[str, str]) -> Installer | None:
     uv = frontend_uv(environment)
     for command in [[uv]] if uv else _pip_commands():
         installer = read_installer(command, environment)
-        if installer is not None and (installer.name == "uv" or at_least(installer.version, _OLDEST_PIP)):
+        # The first pip with --python: https://pip.pypa.io/en/stable/news/#v22-3
+        if installer is not None and (installer.name == "uv" or at_least(installer.version, "22.3")):
             return installer
     return None
 
@@ -156,7 +149,8 @@ def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def _pip_commands() -> Iterator[list[str]]:
     """Yield commands that may start a pip, the frontend's own first."""
     parent = _parent_command()
-    if len(parent) > 1 and parent[1].endswith(_RUNNER):
+    # `pip --python` runs the pip of another environment in the interpreter.
+    if len(parent) > 1 and parent[1].endswith("__pip-runner__.py"):
         yield parent[:2]
     # Isolated, because the current folder may have a pip.py.
     yield [sys.executable, "-I", "-m", "pip"]
@@ -210,10 +204,11 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
 
 def frontend_uv(environment: Mapping[str, str]) -> str | None:
     """Return the uv that is the frontend or created this environment; None if uv did neither."""
-    # pip may be the frontend in an environment that uv created.
-    if _PIP_AT_WORK in environment:
+    # pip, which sets it for its child processes, may be the frontend in an environment that uv created.
+    if "PIP_BUILD_TRACKER" in environment:
         return None
-    if started_by := environment.get(_UV):
+    # uv sets it for its child processes: https://docs.astral.sh/uv/reference/environment/#uv
+    if started_by := environment.get("UV"):
         return started_by
     # uv names itself in the environments that it creates.
     made_by = read_beginning(Path(sys.prefix, "pyvenv.cfg")).splitlines()

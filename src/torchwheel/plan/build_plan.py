@@ -180,8 +180,6 @@ class Plan:
 # These affect the speed of a build or where its programs find their libraries, not its result.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
-# The compiler that ccache runs instead of the given one (https://ccache.dev/manual/latest.html, "compiler").
-_WITH_EFFECT = "CCACHE_COMPILER"
 
 
 def hash_facts(facts: object) -> str:
@@ -191,6 +189,7 @@ def hash_facts(facts: object) -> str:
 
 def is_relevant(name: str) -> bool:
     """Whether an option or a variable affects a build's result."""
-    if name == _WITH_EFFECT:
+    # The compiler that ccache runs instead of the given one (https://ccache.dev/manual/latest.html, "compiler").
+    if name == "CCACHE_COMPILER":
         return True
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)

@@ -161,8 +161,6 @@ _LIBRARIES = {
         tuple(f"NVSHMEM_VENDOR_{part}_VERSION" for part in ("MAJOR", "MINOR", "PATCH")),
     ),
 }
-# https://gcc.gnu.org/onlinedocs/cpp/Environment-Variables.html
-_COMPILERS_FOLDERS = ("CPATH", "CPLUS_INCLUDE_PATH")
 
 
 def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping[str, str]:
@@ -183,8 +181,8 @@ def find_libraries(
     for name, (header, macros) in _LIBRARIES.items():
         folders: Iterable[Path] = _library_folders(name.upper(), environment, toolkits, host)
         if name == "cutlass":
-            # CMake does not search for it, only compilers do.
-            named = os.pathsep.join(environment.get(variable, "") for variable in _COMPILERS_FOLDERS)
+            # CMake does not search for it, only compilers do: https://gcc.gnu.org/onlinedocs/cpp/Environment-Variables.html
+            named = os.pathsep.join(environment.get(one, "") for one in ("CPATH", "CPLUS_INCLUDE_PATH"))
             folders = [
                 *map(Path, filter(None, named.split(os.pathsep))),
                 *_library_folders(name, {}, toolkits, host),

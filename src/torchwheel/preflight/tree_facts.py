@@ -24,8 +24,6 @@ _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
 _PACKAGES = ("torch", "torchgen", "functorch")
 _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
-# The folders of a tree that are never copied.
-_NOT_STAGED = frozenset({".git", "build"})
 _UNREADABLE = "it cannot be read"
 # The libraries that torch/CMakeLists.txt and caffe2/CMakeLists.txt install only with CUDA.
 _CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
@@ -130,7 +128,8 @@ def _find_unpackable(root: Path) -> dict[str, str]:
     for folder, folders, names in os.walk(root, onerror=cannot_be_listed):
         inside = os.path.relpath(folder, root)
         if inside == os.curdir:
-            folders[:] = [name for name in folders if name not in _NOT_STAGED]
+            # The folders of a tree that are never copied.
+            folders[:] = [name for name in folders if name not in {".git", "build"}]
         packed = inside.partition(os.sep)[0] in _PACKAGES
         for name in (*names, *folders) if packed else names:
             place = f"{inside}{os.sep}{name}"

@@ -19,9 +19,6 @@ from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import Linkage, read_linkage
 from torchwheel.wheel.proof import Expectation, check_labels, missing_code
 
-_LIMITED_PYTHON = "3.10"
-"""The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
-
 # Formats whose symbols can be read; for a module for macOS only the labels are verified.
 _READABLE = (".so", ".pyd", ".dll")
 
@@ -60,7 +57,8 @@ def planned_modules(extensions: Mapping[str, Any]) -> tuple[ExpectedModule, ...]
             path=one["file"],
             architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
             stable_abi=one["stable_abi"],
-            limited_api=_LIMITED_PYTHON if one["limited_api"] else None,
+            # The oldest Python for modules with the limited API: the oldest that torchwheel supports.
+            limited_api="3.10" if one["limited_api"] else None,
         )
         for one in extensions["modules"]
     )

@@ -28,10 +28,6 @@ _HASH = re.compile(r"-[0-9a-f]{8}$")
 
 COMPILERS = ("gcc", "clang", "msvc")
 """Compiler kinds, as in a host's description."""
-_CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
-"""The variable that makes CMake 4 accept projects that require a CMake older than 3.5."""
-_CMAKE_WITHOUT_OLD = "4"
-"""The first CMake that refuses them."""
 _MORE = ("instead", "unconditional", "labelled", "partial", "makes")
 
 
@@ -197,7 +193,8 @@ def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
     """
     # The tree itself, because a development version such as 2.7.0a0 may or may not have a change of 2.7.
     if old_projects is not None:
-        return _CMAKE_WITHOUT_OLD if old_projects else None
+        # The first CMake that refuses them.
+        return "4" if old_projects else None
     release = read_releases().release(version)
     return release.cmake_below if release is not None else None
 
@@ -206,7 +203,8 @@ def bounded_requires(
     requires: tuple[str, ...], below: str | None, variables: Container[str]
 ) -> tuple[str, ...]:
     """Limit the CMake in a tree's build requirements: up to 2.6 they have no upper bound, so pip would install 4."""
-    if below is None or _CMAKE_OPT_OUT in variables:
+    # The variable that makes CMake 4 accept projects that require a CMake older than 3.5.
+    if below is None or "CMAKE_POLICY_VERSION_MINIMUM" in variables:
         return requires
     return tuple(_exclude_from(below, text) for text in requires)
 

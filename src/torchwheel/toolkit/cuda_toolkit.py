@@ -18,9 +18,6 @@ from torchwheel.system.paths import find_below, is_closed, is_dir, is_file
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import ReleaseRange, major_minor
 
-_PATCHES = range(10)
-"""Patch releases to consider; no CUDA release has had more."""
-
 # targets/ has one folder for each machine that the toolkit compiles for.
 _NATIVE_TARGETS = {
     "x86_64": ("x86_64-linux",),
@@ -93,7 +90,8 @@ def in_range(release: str, patch_release: str | None, allowed: ReleaseRange | No
         elif patch_release is not None:
             answers.add(clause.contains(patch_release))
         else:
-            possible = {clause.contains(f"{release}.{patch}") for patch in _PATCHES}
+            # Patch releases to consider; no CUDA release has had more.
+            possible = {clause.contains(f"{release}.{patch}") for patch in range(10)}
             answers.add(possible.pop() if len(possible) == 1 else None)
     return False if False in answers else None if None in answers else True
 

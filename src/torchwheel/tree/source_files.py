@@ -173,8 +173,6 @@ def _build_outputs() -> re.Pattern[str]:
 
 
 _THIRD_PARTY = "third_party"
-# PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).
-_LICENCES = f"{_THIRD_PARTY}/LICENSES_BUNDLED.txt"
 _LICENCE_FIELD = re.compile(r"^License: (?P<licence>.+)\nFiles: (?P<folders>.+(?:\n {5}.+)*)", re.M)
 _VERSION = re.compile(r"\A\d+\.\d[A-Za-z\d.-]*\Z", re.ASCII)
 # The end of a tag (v1.2.3, release-1.2.3) or of a folder's name (miniz-3.0.2).
@@ -227,7 +225,8 @@ def _stated_version(folder: Path) -> str | None:
 
 def _read_licences(root: Path) -> Iterator[tuple[str, str]]:
     """Yield (folder, licence) of PyTorch's own list."""
-    for entry in _LICENCE_FIELD.finditer(read_beginning(root / _LICENCES)):
+    # PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).
+    for entry in _LICENCE_FIELD.finditer(read_beginning(root / _THIRD_PARTY / "LICENSES_BUNDLED.txt")):
         for folder in entry["folders"].split(","):
             path = PurePosixPath(folder.strip())
             if is_inside(path):

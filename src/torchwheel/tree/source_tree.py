@@ -160,8 +160,6 @@ _VERSION_FILE = "version.txt"
 _METADATA = "PKG-INFO"
 _METADATA_VERSION = re.compile(r"^Version: (\S{1,100})$", re.MULTILINE)
 _MARK_OPTION = "USE_CUDA"
-# The first with cmake_language(DEFER), for the final values of options.
-_OLDEST_CMAKE = "3.19"
 
 
 def read_tree(path: Path, origin: str = "") -> Tree:
@@ -173,7 +171,8 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     declarations = read_declarations(root)
     source, identity = read_source(root, *_own_files(adopted=system.adopted))
     version, version_file = _read_version(root)
-    minimum = max(_OLDEST_CMAKE, declarations.minimum_cmake or "", key=parse_numbers)
+    # The first with cmake_language(DEFER), for the final values of options.
+    minimum = max("3.19", declarations.minimum_cmake or "", key=parse_numbers)
     return Tree(
         root=root,
         version_text=version,

@@ -51,9 +51,6 @@ _ZIP_ERRORS = (
 # others mean encryption, patches, or masked headers.
 _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
 
-# The others are no wheel's, and LZMA takes the memory that a damaged header asks for.
-_KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _WINDOWS_REFUSES = re.compile(
     r"^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|[. ]$|[<>:\"|?*\x00-\x1f]", re.IGNORECASE
@@ -187,7 +184,10 @@ def _find_forbidden(infos: Sequence[zipfile.ZipInfo], path: Path) -> Iterator[Pr
         "symbolic links or other special files": [info.filename for info in infos if _is_link(info)],
         "encrypted or patched members": [info.filename for info in infos if info.flag_bits & ~_KNOWN_FLAGS],
         "members that are compressed otherwise than by deflate": [
-            info.filename for info in infos if info.compress_type not in _KNOWN_METHODS
+            # The others are no wheel's, and LZMA takes the memory that a damaged header asks for.
+            info.filename
+            for info in infos
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         ],
         "names that are not plain relative paths": [info.filename for info in infos if not _is_safe(info)],
         "the name of a folder as a file too": sorted(folders & counts.keys()),

@@ -10,10 +10,6 @@ from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension,
 from torchwheel.host.compilers import join_words
 from torchwheel.tree.cmake_options import quote_bracket
 
-# Without system headers, as in the plan's own commands, because a new environment with the same PyTorch has newer
-# files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
-_DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
-
 
 def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
     """Return the CMakeLists.txt of all extensions; a change of a watched file makes CMake run again."""
@@ -39,7 +35,10 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
         'set(own_libraries "${CMAKE_CXX_STANDARD_LIBRARIES}")',
     ]
     if not windows:
-        lines.append(f"set(CMAKE_DEPFILE_FLAGS_CXX {quote_bracket(_DEPFILE_FLAGS)})")
+        # Without system headers, as in the plan's own commands, because a new environment with the same PyTorch has
+        # newer files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
+        flags = quote_bracket("-MMD -MT <DEP_TARGET> -MF <DEP_FILE>")
+        lines.append(f"set(CMAKE_DEPFILE_FLAGS_CXX {flags})")
     lines += [f"add_subdirectory({quote_bracket(one.folder)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
 

@@ -37,8 +37,6 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least, major_minor, parse_numbers
 
-# Packages that only contain a program, which other rules check.
-_PROGRAMS = ("cmake", "ninja")
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
     "Windows": "install Python {minor} from python.org, with 'Download debugging symbols and libraries' left alone",
@@ -113,7 +111,8 @@ def build_packages(context: Context) -> Answer:
 def _is_missing(requirement: Requirement, context: Context) -> bool:
     name, marker = canonicalize_name(requirement.name), requirement.marker
     concerned = marker is None or marker.evaluate(marker_environment(context.machine))
-    if name in _PROGRAMS or name not in context.host.packages or not concerned:
+    # Packages that only contain a program, which other rules check.
+    if name in ("cmake", "ninja") or name not in context.host.packages or not concerned:
         return False
     version = context.host.packages[name]
     return not version or not requirement.specifier.contains(version, prereleases=True)

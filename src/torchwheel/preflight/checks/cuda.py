@@ -28,8 +28,6 @@ from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least
 
-# What compilers, linkers and CMake search in addition to torchwheel's own paths.
-_SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
 # The default folders of a C++ compiler for Linux; distributions package CUDA's headers into the first.
 _SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
@@ -107,7 +105,8 @@ def no_second(context: Context) -> Answer:
         return None
     found = {
         name: match[0]
-        for name in _SEARCH_PATHS
+        # What compilers, linkers and CMake search in addition to torchwheel's own paths.
+        for name in (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
         for match in _NAMES_CUDA.finditer(context.host.environment.get(name, ""))
         if match[1] != toolkit.version
     }
