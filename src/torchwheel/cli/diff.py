@@ -43,13 +43,14 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> Answer:
     """Show what differs; the status is 0 whether anything does or not."""
     found = compare(Path(parsed.before), Path(parsed.after))
+    is_planned = found.before.contents.plan and found.after.contents.plan
     document = {
         "headline": found.headline,
         "same": found.is_same,
         "before": _side_document(found.before),
         "after": _side_document(found.after),
         **{name: [change._asdict() for change in getattr(found, name)] for name in _CHANGES},
-        **({} if found.has_settings else {"settings": None, "options": None}),
+        **({} if is_planned else {"settings": None, "options": None}),
         "libraries": [
             {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
             for one in found.libraries

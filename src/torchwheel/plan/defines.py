@@ -344,10 +344,8 @@ def requested_settings(settings: Settings) -> BackendSettings:
         for key, value in settings.passthrough.items()
     }
     if settings.cmake_args:
-        requested[CMAKE_ARGUMENTS] = [
-            *settings.cmake_args,
-            *argument_words(requested.get(CMAKE_ARGUMENTS, [])),
-        ]
+        words = argument_words(requested.get(CMAKE_ARGUMENTS, []))
+        requested[CMAKE_ARGUMENTS] = [*settings.cmake_args, *words]
     return requested
 
 

@@ -161,9 +161,8 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         if variables.is_refused(name):
             continue
         # CMake reads its own variables, such as CMAKE_POLICY_VERSION_MINIMUM.
-        rule = (
-            None if name.startswith("CMAKE_") and name not in variables.rules else variables.find_rule(name)
-        )
+        is_cmakes = name.startswith("CMAKE_") and name not in variables.rules
+        rule = None if is_cmakes else variables.find_rule(name)
         if rule is None or rule.becomes not in _OPTIONS:
             continue
         key = rule.becomes if rule.flag else f"define.{rule.option or name}"

@@ -28,8 +28,6 @@ _COMPILERS = (
 )  # fmt: skip
 _COMPILER = "C++ compiler"
 _DECISIVE = ("device code", "CUDA", "name", "version", "debug")
-# A library of PyTorch's with code of the C++ compiler and nothing of third parties, and small.
-_BY_COMPILER = ("torch/lib/libc10.so", "torch/lib/libtorch.so")
 
 
 @dataclass(frozen=True)
@@ -94,10 +92,6 @@ class Comparison:
     def is_same(self) -> bool:
         """Whether every file has the same content, whatever the wheels are called."""
         return not (self.libraries or self.added or self.removed or self.changed)
-
-    @property
-    def has_settings(self) -> bool:
-        return bool(self.before.contents.plan and self.after.contents.plan)
 
     @property
     def headline(self) -> str:
@@ -172,7 +166,8 @@ def _read_side(path: Path) -> Side:
 
 def _written_by_compiler(archive: WheelArchive) -> str:
     """What the compiler says of itself in the small library that it alone has made."""
-    for name in _BY_COMPILER:
+    # A library of PyTorch's with code of the C++ compiler and nothing of third parties, and small.
+    for name in ("torch/lib/libc10.so", "torch/lib/libtorch.so"):
         if name in archive.members:
             with archive.unpacked(name) as stream:
                 return read_comment(stream)
