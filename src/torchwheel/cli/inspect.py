@@ -121,9 +121,11 @@ def _describe_answer(answer: Suitability) -> str:
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
     torch, contents = inspected.torch, inspected.contents
     manifest = contents.manifest if contents else None
-    plan = manifest["plan"] if manifest else None
-    own = plan.get("extensions") if plan else None
-    off = ", ".join(plan.get("options", {}).get("switched_off", ())) if plan else ""
+    plan = contents.plan if contents else {}
+    own = plan.get("extensions")
+    against = f"torch {own['torch']['version']}; runs with {', '.join(own['requires'])}" if own else ""
+    off = ", ".join(plan.get("options", {}).get("switched_off", ()))
+    purpose = [*plan.get("target", ()), *(f"profile {name}" for name in plan.get("profile", ()))]
     return [
         (inspected.kind, str(inspected.path)),
         ("name", contents.name if contents else ""),
@@ -132,16 +134,10 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("torch", (torch.version or "") if torch else ""),
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
-        ("source", _describe_changes(plan) if plan else ""),
-        (
-            "built for",
-            ", ".join([*plan["target"], *(f"profile {name}" for name in plan["profile"])]) if plan else "",
-        ),
+        ("source", _describe_changes(plan)),
+        ("built for", ", ".join(purpose)),
         ("without", f"{off} (switched off by CMake)" if off else ""),
-        (
-            "against",
-            f"torch {own['torch']['version']}; runs with {', '.join(own['requires'])}" if own else "",
-        ),
+        ("against", against),
         *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]

@@ -102,8 +102,7 @@ def read_config_settings(
     """
     values, handed_on = list[RawValue](), dict[str, ConfigValue]()
     for name, value in (given or {}).items():
-        found = own_key(name)
-        if found is not None:
+        if found := own_key(name):
             values += _config_value(name, value, *found, problems)
         elif sign := unusable_character((name, value)):
             problems.append(unusable_character_problem(sign, f"-C {name}"))

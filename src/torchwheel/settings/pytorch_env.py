@@ -135,8 +135,7 @@ def read_pytorch_env(
     for variable, text in sorted(environment.items()):
         if not text.strip():
             continue
-        rule = variables.find_rule(variable)
-        if rule is not None:
+        if rule := variables.find_rule(variable):
             settings += _settings_of(variables.normalise_name(variable), text, rule, source)
         elif reason := variables.reason_ignored(variable):
             ignored[variable] = reason

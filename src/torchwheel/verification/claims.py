@@ -240,27 +240,20 @@ def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[s
 def _against_plan(contents: WheelContents) -> Iterator[Problem]:
     plan = contents.plan
     targets = [name for name in plan["target"] if name != "cpu"]
+    requested = plan.get("options", {}).get("requested", {})
+    has_cuda = parse_truth(requested.get("USE_CUDA", "ON")) is not False
     if "extensions" in plan:
         if contents.site is None:
             extensions, cuda = plan["extensions"], built_with_cuda(contents)
             labels = Expectation(contents.name, contents.version, cuda, None)
             modules = planned_modules(extensions)
             yield from verify_extension_contents(contents, labels, extensions["requires"], modules)
-    elif targets and _has_cuda(plan) and contents.architectures is None:
+    elif targets and has_cuda and contents.architectures is None:
         yield Problem.of("no-device-code", origin=contents.path, planned=", ".join(targets))
     else:
-        yield from check_device_code(contents, _planned_code(plan))
-
-
-def _has_cuda(plan: Mapping[str, Any]) -> bool:
-    return parse_truth(plan.get("options", {}).get("requested", {}).get("USE_CUDA", "ON")) is not False
-
-
-def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
-    options = plan.get("options", {}).get("requested", {})
-    if not _has_cuda(plan) or _ARCH_LIST not in options:
-        return None
-    return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
+        listed = requested.get(_ARCH_LIST) if has_cuda else None
+        planned = None if listed is None else parse_architectures(listed, _ARCH_LIST)
+        yield from check_device_code(contents, planned)
 
 
 def run_checks(
