@@ -22,6 +22,7 @@ from torchwheel.pytorch.releases import (
 )
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import compiled_by
+from torchwheel.versions import cpython_abi
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
 _MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
@@ -132,7 +133,7 @@ class Facts:
         if "raised_in" in known:
             known["update"] = _UPDATE.get(known["raised_in"], f"`pip install -U {known['raised_in']}`")
         tag, python = captures.get("python", ""), self.stated.get("python_here")
-        if python and tag.startswith("cp") and tag != _abi(python):
+        if python and tag.startswith("cp") and tag != cpython_abi(python):
             known["other_python"] = f"{tag[2]}.{tag[3:]}"
         if (name := known.get("distribution", "")) and canonicalize_name(name) in self.installed:
             known["installed"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
@@ -209,7 +210,7 @@ class Facts:
         at = versions.index(own) if own in versions else len(versions) - 1
         for number in sorted(range(len(versions)), key=lambda number: abs(number - at)):
             if release := read_releases().release(versions[number]):
-                yield release, platform, python and _abi(python)
+                yield release, platform, python and cpython_abi(python)
 
     @property
     def torch_cuda(self) -> str:
@@ -281,10 +282,6 @@ def read_facts(log: str) -> Facts:
         for match in _PACKAGE.finditer(text[1] or text[2])
     )
     return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)), installed)
-
-
-def _abi(python: str) -> str:
-    return f"cp{python.replace('.', '')}"
 
 
 def _architecture(number: str) -> Architecture | None:
