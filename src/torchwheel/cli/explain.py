@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
+from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.failures import Entry, fill_captures, read_catalogue
+from torchwheel.diagnosis.fixes import join_met, meet_conditions
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import Rule, fixing_order, read_rules
 from torchwheel.reporting.errors import find_nearest, refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,10 +34,6 @@ _OURS = re.compile(
     r"(?m)^(?:.{0,80}[ |>\]])?torchwheel(?: (?:build|extension|get)\b|: )|-C (?:target|arch|cuda|jobs)="
 )
 _STATED = Path(__file__).with_name("facts.toml")
-_PIP = re.compile(
-    r"(?<![\w-])(?<!uv )(?:(?:python -m )?(?P<pip>pip )(?=(?:install(?! --ig)|uninstall|check|list|show|freeze)\b)"
-    r"|(?P<python>python )(?=-[cm] ))"
-)
 _RELEASE = re.compile(
     r"(?:Using cached|Downloading|Found existing installation:) (?:\S{1,200}/)?(?P<name>[A-Za-z][\w.-]{0,80}?)"
     r"[- ](?P<release>\d[\w.+!]{0,40}?)(?:-(?:cp|py)\d|\.tar|\.zip|\s|$)"
@@ -56,41 +52,12 @@ _PACKAGE = re.compile(r"(?<!\S)[A-Za-z][\w.-]{0,80}?(?=-\d|==)")
 _UPDATE = {"torch": "torch with the command that https://pytorch.org/get-started/locally/ gives for this GPU"}
 _PACKAGES_OF = frozenset({"building", "module", "raised_in", "caller"})
 _NUMBER = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)")
-_CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)(?:=(?P<values>[\w.|-]+))?\] ")
 # A folder that begins the text may have blanks in its name, but no other path and no option; another one begins a word,
 # since it would be tried from each of its letters otherwise.
 _STAGE = re.compile(
     r"^(?:/|[A-Za-z]:[/\\])(?:(?! [-/])[^'\"]){0,400}?[/\\]builds[/\\][^/\\]{1,200}[/\\]source[/\\]"
     r"|(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]"
 )
-_NAMES = {"Windows": "Windows", "Darwin": "macOS"}
-_OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
-_OF_SYSTEM = re.compile(r"(?:or )?(?:[Ii]n |[Oo]n )?(Windows|macOS)\b[:, ]")
-_ASIDE_OF_SYSTEM = re.compile(r" \((Windows|macOS): [^()]*\)")
-_SETTING = re.compile(r"-C ([a-z][\w.-]*)(?:=(\"[^\"]*\"|[^`\s]*))?")
-_ASIDE = re.compile(r" \([^()]*\btorchwheel\b[^()]*\)")
-_VARIABLES = {
-    "env": "{name}",
-    "define": "CMAKE_ARGS=-D{name}",
-    "jobs": "MAX_JOBS",
-    "arch": "TORCH_CUDA_ARCH_LIST",
-    "target": "TORCH_CUDA_ARCH_LIST",
-    "cuda-path": "CUDA_HOME",
-    "build-type": "CMAKE_BUILD_TYPE",
-    "package-version": "PYTORCH_BUILD_VERSION",
-    "compiler-cache": "CMAKE_CUDA_COMPILER_LAUNCHER",
-}
-"""What sets the same for a build that is not torchwheel's."""
-_HINT = re.compile(
-    r"[Dd]id you (?:mean|forget)\b.*|'[^']{1,60}' can be used\b.*"
-    r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!lags to )(?<!ailed to )(?<!able to )(?<!rying to ))(?:[Pp]lease )?"
-    r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of| \S+/\S+@).+"
-)
-_UNFINISHED = re.compile(r":\s*$|\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
-_LONGEST_HINT = 200
-_ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
-_ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
-_PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 
 @dataclass(frozen=True)
@@ -113,16 +80,6 @@ class Facts:
     installed: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     shown: str = field(default="", compare=False, repr=False)
 
-    def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
-        """Return the fixes that this system and build can apply and have not applied; all, if none is left."""
-        every = tuple(fixes)
-        fixes = tuple(text for text in every if not self._has_applied(text)) or every
-        of_system = map(self._for_system, fixes)
-        of_installer = map(self._for_installer, of_system)
-        chosen = of_installer if self.ours else map(_with_variables, of_installer)
-        first, *rest = map(self._complete, tuple(filter(None, chosen)) or fixes)
-        return first.removeprefix("or "), *rest
-
     def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
         """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
         own = {name: self.own_path(text) for name, text in captures.items()}
@@ -137,7 +94,7 @@ class Facts:
             known["other_python"] = f"{tag[2]}.{tag[3:]}"
         if (name := known.get("distribution", "")) and canonicalize_name(name) in self.installed:
             known["installed"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
-        if capability := _architecture(captures.get("of_torch", "")) or self._capability:
+        if capability := _architecture(captures.get("of_torch", "")) or self.capability:
             known.update(self._torch_for(capability), capability=capability.dotted)
         known.update(
             self._values(captures.get("arch", "")), **self._torch_of_cuda(captures.get("toolkit", ""))
@@ -150,15 +107,10 @@ class Facts:
         return known
 
     @property
-    def _capability(self) -> Architecture | None:
+    def capability(self) -> Architecture | None:
+        """The GPU's compute capability."""
         gpu = read_gpus().find(self.stated.get("gpu", ""))
         return gpu.compute_capability if gpu else None
-
-    def _complete(self, text: str) -> str:
-        """Write numbers of this log where a fix leaves them open."""
-        fewer = max(1, int(self.stated.get("jobs", "4")) // 2)
-        text = re.sub(r"(?<=\bjobs=)…|(?<=MAX_JOBS=)…", str(fewer), text)
-        return re.sub("(?<=ARCH_LIST=)…", str(self._capability), text) if self._capability else text
 
     def _values(self, arch: str) -> dict[str, str]:
         """Return what to write in commands, computed from what the log states."""
@@ -229,38 +181,6 @@ class Facts:
         """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
         return _STAGE.sub(r"\1", text) if self.ours else text
 
-    def _has_applied(self, fix: str) -> bool:
-        """Whether the log shows all settings of the fix's first command, or of a variable that it names."""
-        parts = fix.split("`")
-        commands = [*parts[1:2], *(one for part in parts[::2] for one in _ASSIGNMENT.findall(part))]
-        settings = (_ARGUMENT.findall(command) for command in commands if not _PLACEHOLDER.search(command))
-        return any(one and all(map(self._shows, one)) for one in settings)
-
-    def _shows(self, setting: str) -> bool:
-        at = self.shown.find(setting)
-        following = self.shown[at + len(setting) : at + len(setting) + 1]
-        return at >= 0 and not following.strip(" \t\r\n'\"`,;)]")
-
-    def _for_installer(self, text: str) -> str:
-        """Name the pip of the log: an embedded Python's (not on PATH), or uv's (its environments have none)."""
-        if embedded := self.stated.get("embedded"):
-            return _PIP.sub(
-                lambda found: rf".\{embedded}\python.exe {'-m pip ' if found['pip'] else ''}", text
-            )
-        return (
-            _PIP.sub(lambda found: "uv pip " if found["pip"] else found[0], text)
-            if "installer" in self.stated
-            else text
-        )
-
-    def _for_system(self, text: str) -> str:
-        name = _NAMES.get(self.system, "")
-        text = _ASIDE_OF_SYSTEM.sub(lambda match: match[0] if match[1] == name else "", text)
-        match = _OF_SYSTEM.match(text)
-        if (match and match[1] != name) or (name and name not in text and _OF_LINUX.search(text)):
-            return ""
-        return text
-
 
 def read_facts(log: str) -> Facts:
     windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
@@ -299,58 +219,3 @@ def _releases(log: str) -> Iterator[tuple[str, str]]:
     for match in _RELEASE.finditer(log):
         name, release = filter(None, match.groups())
         yield canonicalize_name(name), release
-
-
-def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
-    """Yield the fixes whose conditions hold.
-
-    ``[name] fix`` where the name is known, ``[name=404|410] fix`` where it has such a value, ``[!name] fix`` where not.
-    """
-    for fix in fixes:
-        condition = _CONDITION.match(fix)
-        if condition is None:
-            yield fix
-            continue
-        values = condition["values"]
-        holds = condition["name"] in known and (
-            values is None or known[condition["name"]] in values.split("|")
-        )
-        if holds != bool(condition["not"]):
-            yield from meet_conditions([fix[condition.end() :]], known)
-
-
-def join_met(text: str, known: Mapping[str, str]) -> str:
-    """Join the lines of a text whose conditions hold."""
-    return " ".join(meet_conditions(text.strip().splitlines(), known))
-
-
-def tool_hints(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what a tool itself advises in its message."""
-    for line in lines:
-        # One that goes on in the next line is left to the excerpt.
-        if (match := _HINT.search(line)) and not _UNFINISHED.search(match[0]):
-            yield match[0].strip(" .;,)")[:_LONGEST_HINT]
-
-
-def _with_variables(text: str) -> str:
-    """Name the variables that any build reads in place of torchwheel's settings; empty if there are none."""
-    text = _ASIDE.sub("", text)
-    if re.search(r"`torchwheel (?!inspect|toolkits|explain)", text):
-        return ""
-    named = [_variable(match[1], match[2] or "") for match in _SETTING.finditer(text)]
-    return "" if not all(named) else _SETTING.sub(lambda _found: named.pop(0), text)
-
-
-def _variable(key: str, value: str) -> str:
-    kind, _, name = key.partition(".")
-    if key in ("disable", "enable"):
-        names = (one.upper().replace("-", "_") for one in value.split(","))
-        return " ".join(f"USE_{name}={int(key == 'enable')}" for name in names)
-    if (key, value) == ("target", "cpu"):
-        return "USE_CUDA=0"
-    if (key, value) == ("compiler-cache", "none"):
-        value = ""
-    if key == "target":
-        gpu = read_gpus().find(value)
-        value = str(gpu.compute_capability) if gpu else "…"
-    return f"{_VARIABLES[kind].format(name=name)}={value}" if kind in _VARIABLES else ""

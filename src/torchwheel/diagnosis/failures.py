@@ -12,7 +12,8 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.diagnosis.facts import Facts, join_met, meet_conditions
+from torchwheel.diagnosis.facts import Facts
+from torchwheel.diagnosis.fixes import choose, join_met, meet_conditions
 from torchwheel.diagnosis.packages import Package
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
@@ -185,7 +186,7 @@ class Recognised:
         """
         of_package = self.package.fixes_of(self.entry.id, self.facts.all_releases) if self.package else ()
         fixes = meet_conditions((*of_package, *self.entry.change), self.known)
-        chosen = self.facts.choose(_fill_commands(text, self.known) for text in fixes)
+        chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.
         hints = () if self.known.keys() & {"api", "clang"} else self.hints

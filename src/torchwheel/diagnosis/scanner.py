@@ -20,7 +20,7 @@ from torchwheel.diagnosis.decoding import (
     read_windows,
 )
 from torchwheel.diagnosis.endings import last_ending, last_step, read_endings, settles
-from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
+from torchwheel.diagnosis.facts import Facts, read_facts
 from torchwheel.diagnosis.failures import (
     SAYS,
     STOPPED,
@@ -31,6 +31,7 @@ from torchwheel.diagnosis.failures import (
     Recognised,
     fill_captures,
 )
+from torchwheel.diagnosis.fixes import tool_hints
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
     ESCAPED_LINES,

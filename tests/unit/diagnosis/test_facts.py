@@ -10,7 +10,8 @@ import pytest
 
 import torchwheel
 from torchwheel.diagnosis.diagnosis_page import render, to_dict
-from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
+from torchwheel.diagnosis.facts import Facts, read_facts
+from torchwheel.diagnosis.fixes import choose, tool_hints
 from torchwheel.diagnosis.grammar import read_causes, read_classes
 from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
@@ -52,15 +53,15 @@ def test_the_system_and_the_builder(log: str, system: str, ours: bool) -> None:
     ],
 )
 def test_a_build_that_is_not_torchwheel_s_is_told_what_it_can_set(fix: str, chosen: str | None) -> None:
-    assert Facts(ours=False).choose(["x", fix]) == (("x",) if chosen is None else ("x", chosen))
-    assert Facts(ours=True).choose(["x", fix]) == ("x", fix)
+    assert choose(["x", fix], Facts(ours=False)) == (("x",) if chosen is None else ("x", chosen))
+    assert choose(["x", fix], Facts(ours=True)) == ("x", fix)
 
 
 def test_no_fixes_of_another_system() -> None:
     fixes = ["`apt install x`", "or y (Windows: LIB)", "macOS: z"]
-    assert Facts("Linux").choose(fixes) == ("`apt install x`", "or y")
-    assert Facts("Windows").choose(fixes) == ("y (Windows: LIB)",)
-    assert Facts("Darwin").choose(fixes) == ("y", "macOS: z")
+    assert choose(fixes, Facts("Linux")) == ("`apt install x`", "or y")
+    assert choose(fixes, Facts("Windows")) == ("y (Windows: LIB)",)
+    assert choose(fixes, Facts("Darwin")) == ("y", "macOS: z")
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ EMBEDDED = ".\\python_embeded\\python.exe"
 def test_a_command_is_that_of_the_installer_of_the_log(log: str, pip: str, python: str) -> None:
     fixes = ("`pip install -U x`", "`python -c 1`", "`pip install --ignore-installed x`", "`uv pip check`")
     left = "`pip install --ignore-installed x`"
-    assert read_facts(log).choose(fixes) == (
+    assert choose(fixes, read_facts(log)) == (
         f"`{pip} install -U x`",
         f"`{python} -c 1`",
         left,
