@@ -83,6 +83,7 @@ _END_OF_COMPILATION = re.compile(
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
 _INSTALLS = re.compile(r"\b(?:Building|Collecting|install)\b")
+_SHORTEST_NAME = 5
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
@@ -355,6 +356,9 @@ def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[R
     if cause is None:
         return True
     if one.effect in (Effect.NOTE, Effect.SURVIVED, Effect.PROBE):
+        return False
+    named = {text for text in cause.captures.values() if len(text) > _SHORTEST_NAME}
+    if not (one.entry.rank or named.isdisjoint(one.captures.values())):
         return False
     if (one.entry.id, one.title) == (cause.entry.id, cause.title) or one.line.number == cause.line.number:
         return False
