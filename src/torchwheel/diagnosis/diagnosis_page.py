@@ -11,6 +11,8 @@ from torchwheel.reporting.terminal import count_noun, fields_of, paint, wrap
 SCHEMA_VERSION = 3
 """Incremented with every incompatible change of ``to_dict``."""
 
+MOST_FIXES = 4
+"""What helps most often stands first; the rest is in ``torchwheel explain``."""
 NARROWEST, WIDEST = 40, 110
 
 
@@ -80,8 +82,11 @@ def _render_cause(
     more = [f"  and {count_noun(cause.count - 1, 'line')} more"] if cause.count > 1 else []
     yield [*excerpt, *more]
     yield wrap(cause.means, columns)
-    fixes = (wrap(text, columns, f"  {number}. ", "     ") for number, text in enumerate(cause.change, 1))
-    yield [paint("What to change:", "heading", colour), *(line for fix in fixes for line in fix)]
+    shown, rest = cause.change[:MOST_FIXES], len(cause.change[MOST_FIXES:])
+    fixes = (wrap(text, columns, f"  {number}. ", "     ") for number, text in enumerate(shown, 1))
+    text = f"`torchwheel explain {entry.id}` has {rest} more, for rarer cases."
+    more = wrap(text, columns, "  ") if rest else []
+    yield [paint("What to change:", "heading", colour), *(line for fix in fixes for line in fix), *more]
     if entry.applies:
         yield wrap(f"Applies to: {entry.limits}", columns)
     if cause.links:
