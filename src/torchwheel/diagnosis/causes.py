@@ -62,6 +62,9 @@ def first_cause(
             # The last one may not have been survived, unless the log ends well.
             found = [one for one in found[-1:] if one.line.number > ended]
         first = next(iter(found), None)
+        if effect is Effect.STOPPED and first is not None and "above" in first.captures:
+            # The last words of the process that ended first: others may have gone on for a while.
+            first = log.last_survived(first.line.number) or first
         # The log ends with a probe at which the tool stopped.
         ends = (
             first is not None
@@ -111,6 +114,11 @@ class _Log:
             for other, effect in effects
         )
 
+    def last_survived(self, before: int) -> Recognised | None:
+        """Return the last event above a line that seemed to be survived."""
+        events = (one for one in reversed(self.messages) if one.line.number < before)
+        return next((one for one in events if self.actual_effect(one) is Effect.SURVIVED), None)
+
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
         those = (one for one in self.messages if self._explains(one, first))
@@ -122,7 +130,7 @@ class _Log:
     def _explains(self, one: Recognised, first: Recognised) -> bool:
         is_known_to = first.entry.id in one.entry.explains
         distance = one.line.number - first.line.number
-        if one.effect in (Effect.NOTE, Effect.SURVIVED) or (
+        if self.actual_effect(one) in (Effect.NOTE, Effect.SURVIVED) or (
             one.effect is Effect.SAID and -STEP_LINES <= distance < 0
         ):
             # The configuration may explain a compile much later, and a loader's words the crash below them.

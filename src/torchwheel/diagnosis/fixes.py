@@ -49,8 +49,9 @@ def choose(fixes: Iterable[str], facts: Facts) -> tuple[str, ...]:
     fixes = tuple(text for text in every if not _has_applied(text, facts)) or every
     of_system = (_for_system(text, facts.system) for text in fixes)
     of_installer = (_for_installer(text, facts.stated) for text in of_system)
-    chosen = of_installer if facts.ours else map(_with_variables, of_installer)
-    first, *rest = (_complete(text, facts) for text in tuple(filter(None, chosen)) or fixes)
+    complete = (_complete(text, facts) for text in of_installer)
+    chosen = complete if facts.ours else map(_with_variables, complete)
+    first, *rest = tuple(filter(None, chosen)) or fixes
     return first.removeprefix("or "), *rest
 
 
@@ -146,5 +147,5 @@ def _variable(key: str, value: str) -> str:
 def _complete(text: str, facts: Facts) -> str:
     """Write numbers of this log where a fix leaves them open."""
     fewer = max(1, int(facts.stated.get("jobs", "4")) // 2)
-    text = re.sub(r"(?<=\bjobs=)…|(?<=MAX_JOBS=)…", str(fewer), text)
-    return re.sub("(?<=ARCH_LIST=)…", str(facts.capability), text) if facts.capability else text
+    text = re.sub(r"(?<=\bjobs=)…", str(fewer), text)
+    return text.replace("-C target=…", f"-C arch={facts.capability}") if facts.capability else text

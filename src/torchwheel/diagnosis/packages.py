@@ -51,17 +51,21 @@ class Package:
         found = {"culprit": self.name}
         if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
             found.update(below="yes", least=least)
-        torch, label = known.get("torch_release", ""), known.get("torch_label", "")
+        torch = known.get("torch_release", "")
+        build = (
+            f"cu{known['torch_label']}" if "torch_label" in known else "cpu" if "torch_cpu" in known else ""
+        )
         pairs = self.row.get("pairs", {})
         release = pairs.get(torch) or pairs.get(major_minor(torch)) if torch else None
         index = self.row.get("index", "").format(
-            torch=f"{major_minor(torch)}.0", minor=major_minor(torch), label=label
+            torch=f"{major_minor(torch)}.0", minor=major_minor(torch), build=build
         )
-        if release or (torch and index and label and not pairs):
-            words = [f"{self.name}=={release}" if release else self.name, index if label else ""]
+        if release or (torch and index and build and not pairs):
+            words = [f"{self.name}=={release}" if release else self.name, index if build else ""]
             here = known.get("release", "")
             if release and here and major_minor(here) != major_minor(release):
                 found["mismatched"] = here
+            found.update({"release": release} if release else {})
             found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
         return found
 
