@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.fixes import choose, join_met, meet_conditions
-from torchwheel.diagnosis.packages import Package
+from torchwheel.diagnosis.packages import TORCH, Package, find_package
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -184,8 +184,13 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        of_package = self.package.fixes_of(self.entry.id, self.facts.all_releases) if self.package else ()
-        fixes = meet_conditions((*of_package, *self.entry.change), self.known)
+        said = " ".join((self.line.text, *self.captures.values()))
+        packages = filter(None, (self.package, find_package(TORCH)))
+        releases = self.facts.all_releases
+        known = [one for package in packages for one in package.fixes_of(self.entry.id, said, releases)]
+        # Where the very words are known, what is true of the whole class is not needed.
+        general = () if not self.entry.rank and any(is_said for _, is_said in known) else self.entry.change
+        fixes = meet_conditions((*(text for text, _ in known), *general), self.known)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.

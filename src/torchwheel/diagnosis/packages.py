@@ -21,6 +21,8 @@ _TABLE = Path(__file__).with_name("packages.toml")
 _INSTALLED = re.compile(
     r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
 )
+TORCH = "torch"
+"""What nearly all of them call, and so is rarely at fault itself."""
 _NAME = re.compile(r"(?<= )NAME(?=`)")
 _COMPILES = re.compile(r"`(?=[^`]*--no-binary :all:[^`]* NAME`)")
 _LIST = re.compile(r"TORCH_CUDA_ARCH_LIST=(?P<quote>\"?)(?P<list>\d[\d.;af]*)(?P=quote)(?![\w.])")
@@ -69,16 +71,19 @@ class Package:
             found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
         return found
 
-    def fixes_of(self, id: str, releases: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is known to solve a failure of this package.
+    def fixes_of(self, id: str, said: str, releases: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+        """Yield what is known to solve a failure of this package, each with whether its very words are known.
 
         Args:
+            said: the line of the failure, and what it captured.
             releases: of torch, CUDA, Python and the packages that the log names.
         """
         known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
-        for fix in (*self.row.get("fix", ()), *shipped_toml(_TABLE)["fix"]):
-            if id in fix["of"] and _hold(fix.get("when", {}), known):
-                yield fix["text"]
+        general = shipped_toml(_TABLE)["fix"] if self.name != TORCH else ()
+        for fix in (*self.row.get("fix", ()), *general):
+            is_meant = id in fix.get("of", (id,)) and re.search(fix.get("says", ""), said)
+            if is_meant and _hold(fix.get("when", {}), known):
+                yield fix["text"], "says" in fix
 
     def adapt(self, fix: str) -> str:
         """Return a fix with this package's name, source and variables."""
@@ -110,7 +115,7 @@ def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Packa
     if match := _INSTALLED.search(first):
         return find_package(match["name"]) or Package({"name": match["name"]})
     named = (captures.get(key, "").partition(".")[0] for key in _OF_CAPTURES)
-    if known := next(filter(None, map(find_package, named)), None):
+    if known := next((one for one in map(find_package, named) if one and one.name != TORCH), None):
         return known
     named_alone, in_path = _mentioned()
     matches = (named_alone.search(first), *map(in_path.search, above))
@@ -153,7 +158,10 @@ def _packages() -> Mapping[str, Package]:
 @cache
 def _mentioned() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Expressions for the name of a package, and for it in a path, an import or what an installer builds."""
-    every = (re.escape(name).replace(r"\-", "[-_]") for name in sorted(_packages(), key=len, reverse=True))
+    every = (
+        re.escape(name).replace(r"\-", "[-_]")
+        for name in sorted(_packages().keys() - {TORCH}, key=len, reverse=True)
+    )
     name = rf"(?P<name>(?i:{'|'.join(every)}))(?![\w-])"
     of = r"[/\\]|\b(?:from|import|install|Collecting|Building|Building wheels? for(?: collected packages:)?) ['\"]?"
     return re.compile(rf"(?<![\w-]){name}"), re.compile(rf"(?:{of}){name}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def test_a_package_is_found_by_its_names(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix["text"][:40])
 def test_a_fix_is_of_known_causes_and_bounds(fix: dict[str, dict[str, str]]) -> None:
-    assert set(fix["of"]) <= read_causes().keys()
+    assert set(fix.get("of", ())) <= read_causes().keys()
+    assert fix.keys() & {"of", "says"} and re.compile(fix.get("says", ""))
     assert all(map(SpecifierSet, fix.get("when", {}).values()))
     assert fix.get("when", {}).keys() <= {"torch", "cuda", "python", "release"}
 
