@@ -14,10 +14,11 @@ import torchwheel
 from torchwheel.system.toml import read_toml
 
 pytestmark = pytest.mark.releases
-TABLE = read_toml(Path(torchwheel.__file__).parent / "diagnosis" / "packages.toml")
+TABLES = sorted((Path(torchwheel.__file__).parent / "diagnosis" / "packages").glob("*.toml"))
 PAIRS = [
     (row["name"], torch, release)
-    for row in TABLE["package"]
+    for path in TABLES
+    for row in read_toml(path).get("package", ())
     for torch, release in row.get("pairs", {}).items()
 ]
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")

@@ -185,12 +185,13 @@ class Recognised:
         Captures are quoted in commands, because the log may be untrusted.
         """
         said = " ".join((self.line.text, *self.captures.values()))
-        packages = filter(None, (self.package, find_package(TORCH)))
+        packages = [*filter(None, (self.package, find_package(TORCH)))]
         releases = self.facts.all_releases
-        known = [one for package in packages for one in package.fixes_of(self.entry.id, said, releases)]
-        # Where the very words are known, what is true of the whole class is not needed.
-        general = () if not self.entry.rank and any(is_said for _, is_said in known) else self.entry.change
-        fixes = meet_conditions((*(text for text, _ in known), *general), self.known)
+        known = [text for one in packages for text in one.fixes_of(self.entry.id, releases)]
+        by_words = [text for one in packages for text in one.fixes_of_words(said, releases)]
+        # Where a class's very words are known, what is true of all of it is not needed; an entry knows its own.
+        general = self.entry.change if self.entry.rank or not by_words else ()
+        fixes = meet_conditions((*(() if self.entry.rank else by_words), *known, *general), self.known)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.

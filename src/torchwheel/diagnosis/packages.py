@@ -1,5 +1,5 @@
-"""The packages that people compile for their GPU (``packages.toml``): how each is installed, what its build reads, and
-which release fits which torch and GPU."""
+"""The packages that people compile for their GPU (``packages/*.toml``): how each is installed, what its build reads,
+which release fits which torch and GPU, and what solves its failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least, major_minor
 
-_TABLE = Path(__file__).with_name("packages.toml")
+_FOLDER = Path(__file__).with_name("packages")
 _INSTALLED = re.compile(
     r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
 )
@@ -31,7 +31,7 @@ _OF_CAPTURES = ("building", "distribution", "module", "library", "raised_in", "c
 
 @dataclass(frozen=True)
 class Package:
-    """A package with code for GPUs: a row of the table, whose head describes the keys."""
+    """A package with code for GPUs: a row of a table, whose keys ``general.toml`` describes."""
 
     row: Mapping[str, Any]
 
@@ -71,19 +71,27 @@ class Package:
             found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
         return found
 
-    def fixes_of(self, id: str, said: str, releases: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-        """Yield what is known to solve a failure of this package, each with whether its very words are known.
+    def fixes_of(self, id: str, releases: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is known to solve a kind of failure of this package.
 
         Args:
-            said: the line of the failure, and what it captured.
             releases: of torch, CUDA, Python and the packages that the log names.
         """
-        known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
-        general = shipped_toml(_TABLE)["fix"] if self.name != TORCH else ()
+        general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name != TORCH else ()
+        known = self._with_own(releases)
         for fix in (*self.row.get("fix", ()), *general):
-            is_meant = id in fix.get("of", (id,)) and re.search(fix.get("says", ""), said)
-            if is_meant and _hold(fix.get("when", {}), known):
-                yield fix["text"], "says" in fix
+            if id in fix.get("of", ()) and _hold(fix.get("when", {}), known):
+                yield fix["text"]
+
+    def fixes_of_words(self, said: str, releases: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is known to solve a failure that says this, as its line and its captures have it."""
+        known = self._with_own(releases)
+        for fix in self.row.get("fix", ()):
+            if "says" in fix and re.search(fix["says"], said) and _hold(fix.get("when", {}), known):
+                yield fix["text"]
+
+    def _with_own(self, releases: Mapping[str, str]) -> Mapping[str, str]:
+        return {**releases, "release": releases.get(canonicalize_name(self.name), "")}
 
     def adapt(self, fix: str) -> str:
         """Return a fix with this package's name, source and variables."""
@@ -135,7 +143,11 @@ def install_source(module: str) -> str:
 def distribution(module: str) -> str:
     """Return the name under which pip installs a module."""
     known = find_package(module)
-    return known.name if known else str(shipped_toml(_TABLE)["distribution"].get(module, module))
+    return (
+        known.name
+        if known
+        else str(shipped_toml(_FOLDER / "general.toml")["distribution"].get(module, module))
+    )
 
 
 def _hold(bounds: Mapping[str, str], releases: Mapping[str, str]) -> bool:
@@ -147,7 +159,8 @@ def _hold(bounds: Mapping[str, str], releases: Mapping[str, str]) -> bool:
 @cache
 def _packages() -> Mapping[str, Package]:
     """The packages by the names of their modules and distributions."""
-    rows = ((Package(row), row) for row in shipped_toml(_TABLE)["package"])
+    tables = (shipped_toml(path) for path in sorted(_FOLDER.glob("*.toml")))
+    rows = ((Package(row), row) for table in tables for row in table.get("package", ()))
     return {
         canonicalize_name(name): package
         for package, row in rows

@@ -208,7 +208,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("  × Failed to download `torch==2.1.2`\n  ╰─▶ Failed to download distribution due to network timeout. Try increasing", "network", "UV_HTTP_TIMEOUT"),
         ("  × Failed to download and build `a==4.9.3`\n  ├─▶ request or response body error\n  ╰─▶ operation timed out", "network", "UV_HTTP_TIMEOUT"),
         ("The current project's supported Python range (>=3.8,<4.0) is not compatible with some of the required packages Python requirement:", "interpreter-unfit", "requires-python"),
-        ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or it is too old.", "python-module-missing", "pip install triton"),
+        ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or it is too old.", "python-module-missing", "triton-windows"),
         ("RuntimeError: Unable to JIT load the op. FP Quantizer is using an untested triton version (3.2.0), only 2.3.1 and 3.0.0 are known to be compatible", "package-wants-release", "install triton, 2.3.1"),
         ("/opt/bin/python: error while loading shared libraries: libpython3.10.so.1.0: cannot open shared object file", "shared-library-missing", "the container's own"),
         ("ImportError: /x/_C.so: undefined symbol: _ZN5torch3jit11parseSchemaERKSsb", "old-cxx-abi-extension", "compiled_with_cxx11_abi"),

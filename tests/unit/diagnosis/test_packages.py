@@ -15,13 +15,14 @@ from torchwheel.diagnosis.packages import distribution, find_package, install_so
 from torchwheel.diagnosis.scanner import diagnose
 from torchwheel.system.toml import read_toml
 
-TABLE = read_toml(Path(torchwheel.__file__).parent / "diagnosis" / "packages.toml")
-FIXES = [*TABLE["fix"], *(fix for row in TABLE["package"] for fix in row.get("fix", ()))]
+FOLDER = Path(torchwheel.__file__).parent / "diagnosis" / "packages"
+ROWS = [row for path in sorted(FOLDER.glob("*.toml")) for row in read_toml(path).get("package", ())]
+FIXES = [*read_toml(FOLDER / "general.toml")["fix"], *(fix for row in ROWS for fix in row.get("fix", ()))]
 COMPILE = '`TORCH_CUDA_ARCH_LIST="8.6;12.0" pip install --no-binary :all: NAME`'
 PYG = "-f https://data.pyg.org/whl/torch-2.8.0+cu128.html"
 
 
-@pytest.mark.parametrize("row", TABLE["package"], ids=lambda row: row["name"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_package_is_found_by_its_names(row: dict[str, str]) -> None:
     package = find_package(row["name"].replace("-", "_"))
     assert package is not None and package.row == row
@@ -30,7 +31,7 @@ def test_a_package_is_found_by_its_names(row: dict[str, str]) -> None:
     assert row["source"].startswith("https://")
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix["text"][:40])
+@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.get("says", fix["text"])[:40])
 def test_a_fix_is_of_known_causes_and_bounds(fix: dict[str, dict[str, str]]) -> None:
     assert set(fix.get("of", ())) <= read_causes().keys()
     assert fix.keys() & {"of", "says"} and re.compile(fix.get("says", ""))
