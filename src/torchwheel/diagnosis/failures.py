@@ -191,7 +191,10 @@ class Recognised:
         by_words = [text for one in packages for text in one.fixes_of_words(said, releases)]
         # Where a class's very words are known, what is true of all of it is not needed; an entry knows its own.
         general = self.entry.change if self.entry.rank or not by_words else ()
-        fixes = meet_conditions((*(() if self.entry.rank else by_words), *known, *general), self.known)
+        own = [*meet_conditions((*(() if self.entry.rank else by_words), *known), self.known)]
+        alternatives = [text for text in own if text.startswith("or ")]
+        first = (text for text in own if text not in alternatives)
+        fixes = (*first, *meet_conditions(general, self.known), *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.
