@@ -22,7 +22,7 @@ from torchwheel.pytorch.releases import (
 )
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import compiled_by
-from torchwheel.versions import cpython_abi
+from torchwheel.versions import at_least, cpython_abi
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
 _MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
@@ -114,7 +114,10 @@ class Facts:
 
     def _values(self, arch: str) -> dict[str, str]:
         """Return what to write in commands, computed from what the log states."""
-        found = {}
+        cuda = self.torch_cuda
+        # CUDA compiles for the RTX 50 from 12.8 on.
+        is_older = not at_least(cuda or self.stated.get("nvcc_release", "99"), "12.8")
+        found = {"older_cuda": "yes"} if is_older else {}
         if image := self.stated.get("runtime_image"):
             found["devel_image"] = re.sub(r"-(?:runtime|base)(?![^:]*:)", "-devel", image)
         if gfx := arch if arch.startswith("gfx") else self.stated.get("gfx"):
@@ -122,7 +125,7 @@ class Facts:
             found.update(
                 {key: row[key] for row in rows for key in ("like", "like_version", "index") if key in row}
             )
-        if cuda := self.torch_cuda:
+        if cuda:
             on_windows = rf"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v{cuda}"
             found["cuda_home"] = on_windows if self.system == "Windows" else f"/usr/local/cuda-{cuda}"
             found["torch_cuda"] = cuda

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -187,14 +188,15 @@ class Recognised:
         said = " ".join((self.line.text, *self.captures.values()))
         packages = [*filter(None, (self.package, find_package(TORCH)))]
         releases = self.facts.all_releases
-        known = [text for one in packages for text in one.fixes_of(self.entry.id, releases)]
-        by_words = [text for one in packages for text in one.fixes_of_words(said, releases)]
-        # Where a class's very words are known, what is true of all of it is not needed; an entry knows its own.
-        general = self.entry.change if self.entry.rank or not by_words else ()
-        own = [*meet_conditions((*(() if self.entry.rank else by_words), *known), self.known)]
+        by_words = () if self.entry.rank else (one.fixes_of_words(said, releases) for one in packages)
+        said_so = [*meet_conditions(chain.from_iterable(by_words), self.known)]
+        known = (one.fixes_of(self.entry.id, said, releases) for one in packages)
+        own = [*said_so, *meet_conditions(chain.from_iterable(known), self.known)]
         alternatives = [text for text in own if text.startswith("or ")]
         first = (text for text in own if text not in alternatives)
-        fixes = (*first, *meet_conditions(general, self.known), *alternatives)
+        # Where a class's very words are known, what is true of all of it is not needed.
+        general = () if said_so else meet_conditions(self.entry.change, self.known)
+        fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.

@@ -51,8 +51,8 @@ def choose(fixes: Iterable[str], facts: Facts) -> tuple[str, ...]:
     of_installer = (_for_installer(text, facts.stated) for text in of_system)
     complete = (_complete(text, facts) for text in of_installer)
     chosen = complete if facts.ours else map(_with_variables, complete)
-    first, *rest = tuple(filter(None, chosen)) or fixes
-    return first.removeprefix("or "), *rest
+    first, *rest = tuple(filter(None, chosen)) or fixes or ("",)
+    return tuple(filter(None, (first.removeprefix("or "), *rest)))
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:

@@ -71,23 +71,25 @@ class Package:
             found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
         return found
 
-    def fixes_of(self, id: str, releases: Mapping[str, str]) -> Iterator[str]:
+    def fixes_of(self, id: str, said: str, releases: Mapping[str, str]) -> Iterator[str]:
         """Yield what is known to solve a kind of failure of this package.
 
         Args:
+            said: the line of the failure and its captures.
             releases: of torch, CUDA, Python and the packages that the log names.
         """
         general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name != TORCH else ()
         known = self._with_own(releases)
         for fix in (*self.row.get("fix", ()), *general):
-            if id in fix.get("of", ()) and _hold(fix.get("when", {}), known):
+            is_meant = id in fix.get("of", ()) and re.search(fix.get("says", ""), said)
+            if is_meant and _hold(fix.get("when", {}), known):
                 yield fix["text"]
 
     def fixes_of_words(self, said: str, releases: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is known to solve a failure that says this, as its line and its captures have it."""
+        """Yield what is known to solve a failure of any kind that says this."""
         known = self._with_own(releases)
         for fix in self.row.get("fix", ()):
-            if "says" in fix and re.search(fix["says"], said) and _hold(fix.get("when", {}), known):
+            if "of" not in fix and re.search(fix["says"], said) and _hold(fix.get("when", {}), known):
                 yield fix["text"]
 
     def _with_own(self, releases: Mapping[str, str]) -> Mapping[str, str]:

@@ -41,6 +41,7 @@ from torchwheel.diagnosis.grammar import (
     catalogue_forms,
     classify,
     is_noise,
+    is_stop,
     read_causes,
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
@@ -119,6 +120,7 @@ class _Scan:
         of_known = (form.needle for form in known)
         self._prefilter = Prefilter({*of_known, *self._needles, *cmake_messages.NEEDLES, *_VERDICTS})
         self._found, self._settled = _Found(), _Found()
+        self._survived: set[tuple[str, str]] = set()
         self._success_line = 0
         self._work = 0
         self._passed_over = 0
@@ -260,6 +262,12 @@ class _Scan:
         captures = {**otherwise, **caught}
         key = entry.id, "" if entry.rank else entry.title_of(captures)
         if entry.rank or not self._found.has_counted(key):
+            effect, same = _judge_effect(place, found.form), (id, place.text.strip())
+            if effect in (Effect.SURVIVED, Effect.NOTE) and place.is_caught:
+                self._survived.add(same)
+            elif same in self._survived and not any(is_stop(line.strip()) for line in place.after()):
+                # A probe that failed before, in another run of the same script.
+                effect = Effect.NOTE
             warned = self._found.events.pop(key, None)
             event = Recognised(
                 entry,
@@ -267,7 +275,7 @@ class _Scan:
                 place.line,
                 place.excerpt(),
                 count=1,
-                effect=_judge_effect(place, found.form),
+                effect=effect,
                 goes_on=place.goes_on,
                 message=place.message.numbers if place.message else None,
                 package=package_at_fault(caught, (place.text, *islice(place.above(), LINES_OF_PACKAGE))),
