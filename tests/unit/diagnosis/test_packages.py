@@ -93,3 +93,14 @@ def test_a_fix_holds_within_its_bounds() -> None:
     assert old is not None and new is not None
     assert "2.7.4.post1" in old.change[0]
     assert not any("2.7.4.post1" in fix for fix in new.change)
+
+
+def test_where_the_words_are_known_nothing_general_is_said() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/v/lib/python3.12/site-packages/vllm/x.py", line 5, in y\n    z()\n'
+    said, other = (
+        diagnose([f"{trace}ValueError: {words}\n".encode()]).cause
+        for words in ("Bfloat16 is only supported on GPUs with compute capability of at least 8.0.", "no")
+    )
+    assert said is not None and other is not None
+    assert len(said.change) == 1 and "--dtype half" in said.change[0]
+    assert not any("--dtype half" in fix for fix in other.change)

@@ -420,3 +420,32 @@ def test_what_was_survived_is_not_taken_for_another_failure_of_its_kind() -> Non
     cause = diagnose([log.encode()]).cause
     assert cause is not None
     assert (cause.captures["library"], cause.line.number) == ("foo.lib", 4)
+
+
+def test_a_probe_that_was_survived_once_is_survived_in_the_next_run() -> None:
+    probe = "LINK : fatal error LNK1181: cannot open input file 'aio.lib'\n"
+    warned = f"{probe} [WARNING]  async_io requires libaio but it was not found.\nbuilding 'x'\n"
+    built = "Successfully built x-1-py3-none-any.whl\n"
+    assert diagnose([f"{warned}{built}$ python run.py\n{probe}0.16.5\n".encode()]).cause is None
+    assert diagnose([f"{warned}{probe}ninja: build stopped: subcommand failed.\n".encode()]).cause is not None
+
+
+def test_a_server_that_answers_500_failed() -> None:
+    log = (
+        "INFO:     Application startup complete.\n"
+        'INFO:     1.2.3.4:5 - "POST /x HTTP/1.1" 500 Internal Server Error\n'
+        "ERROR:    Exception in ASGI application\nTraceback (most recent call last):\n"
+        '  File "/srv/main.py", line 5, in x\n    y()\nRuntimeError: Numpy is not available\n'
+        'INFO:     1.2.3.4:5 - "GET /health HTTP/1.1" 200 OK\n'
+    )
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None and cause.line.number == 7
+
+
+@pytest.mark.parametrize("pointer", ["See root cause above.", "See stack trace for the root cause."])
+def test_the_root_cause_above_is_the_cause(pointer: str) -> None:
+    own = 'Traceback (most recent call last):\n  File "/w.py", line 5, in x\n    y()\nValueError: no such engine\n'
+    between = "".join(f"(Engine pid=1) INFO {number} waiting\n" for number in range(50))
+    log = f"{own}{between}(API pid=2) RuntimeError: Engine core failed. {pointer}\n"
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None and cause.line.number == 4
