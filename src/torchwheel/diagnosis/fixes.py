@@ -33,7 +33,7 @@ _VARIABLES = {
 """What sets the same for a build that is not torchwheel's."""
 _HINT = re.compile(
     r"[Dd]id you (?:mean|forget)\b.*|'[^']{1,60}' can be used\b.*"
-    r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!lags to )(?<!ailed to )(?<!able to )(?<!rying to ))(?:[Pp]lease )?"
+    r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!lags to )(?<!ailed to )(?<!able to )(?<!rying to )(?<!sked to ))(?:[Pp]lease )?"
     r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of| \S+/\S+@).+"
 )
 _UNFINISHED = re.compile(r":\s*$|\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
@@ -148,4 +148,6 @@ def _complete(text: str, facts: Facts) -> str:
     """Write numbers of this log where a fix leaves them open."""
     fewer = max(1, int(facts.stated.get("jobs", "4")) // 2)
     text = re.sub(r"(?<=\bjobs=)…", str(fewer), text)
+    if cuda := facts.torch_cuda:
+        text = re.sub(r"(?<=[a-z])-12-8(?: or -13-0)?\b", f"-{cuda.replace('.', '-')}", text)
     return text.replace("-C target=…", f"-C arch={facts.capability}") if facts.capability else text
