@@ -18,8 +18,8 @@ NOT_PATHS = {"entry", "info"}
 """Names of entries of os.scandir and of archives, which read nothing."""
 LISTING = {"glob", "rglob", "iterdir", "scandir", "listdir"}
 OWN = {
-    "cli/schema.py", "diagnosis/failures.py", "engine/cache.py", "engine/configuring.py", "engine/ready_wheels.py",
-    "engine/tree_wheel.py", "engine/venv.py", "extension/cmake/configure.py",
+    "cli/schema.py", "diagnosis/failures.py", "diagnosis/packages.py", "engine/cache.py", "engine/configuring.py",
+    "engine/ready_wheels.py", "engine/tree_wheel.py", "engine/venv.py", "extension/cmake/configure.py",
     "extension/extension_build.py", "progress/build_record.py", "reporting/messages.py", "system/files.py",
     "system/paths.py", "toolkit/assemble.py", "verification/trial.py", "wheel/inspection.py",
 }  # fmt: skip
