@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,25 @@ class Recognised:
 
     @property
     def means(self) -> str:
-        return fill_captures(join_met(self.entry.means, self.known), self.known)
+        met = meet_conditions(self.entry.means.strip().splitlines(), self.known)
+        # Where the very words are known, the first sentence is of this failure and the others of its kind.
+        return fill_captures(" ".join(islice(met, 1 if self._said_so else None)), self.known)
+
+    @cached_property
+    def _said(self) -> str:
+        return " ".join((self.line.text, *self.captures.values()))
+
+    @cached_property
+    def _packages(self) -> Sequence[Package]:
+        """Those whose failures it may be."""
+        return tuple(filter(None, (self.package, find_package(TORCH))))
+
+    @cached_property
+    def _said_so(self) -> Sequence[str]:
+        """The fixes of a failure whose very words are known, of a class; an entry has its own."""
+        packages = () if self.entry.rank else self._packages
+        fixes = (one.fixes_of_words(self._said, self.facts.all_releases) for one in packages)
+        return tuple(meet_conditions(chain.from_iterable(fixes), self.known))
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -185,17 +203,13 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        said = " ".join((self.line.text, *self.captures.values()))
-        packages = [*filter(None, (self.package, find_package(TORCH)))]
         releases = self.facts.all_releases
-        by_words = () if self.entry.rank else (one.fixes_of_words(said, releases) for one in packages)
-        said_so = [*meet_conditions(chain.from_iterable(by_words), self.known)]
-        known = (one.fixes_of(self.entry.id, said, releases) for one in packages)
-        own = [*said_so, *meet_conditions(chain.from_iterable(known), self.known)]
+        known = (one.fixes_of(self.entry.id, self._said, releases) for one in self._packages)
+        own = [*self._said_so, *meet_conditions(chain.from_iterable(known), self.known)]
         alternatives = [text for text in own if text.startswith("or ")]
         first = (text for text in own if text not in alternatives)
-        # Where a class's very words are known, what is true of all of it is not needed.
-        general = () if said_so else meet_conditions(self.entry.change, self.known)
+        # What is true of all of a class is not needed then.
+        general = () if self._said_so else meet_conditions(self.entry.change, self.known)
         fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
