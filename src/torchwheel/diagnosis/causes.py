@@ -28,6 +28,8 @@ SURVIVABLE = frozenset(
     }
 )
 """Ids of what a script may do without."""
+OUTPUT_LINES = 200
+"""Lines of a step's own output below the line that reports its failure, as pip writes it."""
 _FAILURES = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
 _ANSWERS = (Effect.PROBE, Effect.NOTE)
 _ENTRY = 2
@@ -156,7 +158,7 @@ class _Log:
         if following - number <= STEP_LINES and (another is None or following < another):
             return True
         above = self.stops[max(0, at - 3) : at]
-        return any(stop.comes_first and number - stop.line <= STEP_LINES for stop in above)
+        return any(stop.comes_first and number - stop.line <= OUTPUT_LINES for stop in above)
 
     def _next_failure(self, one: Recognised) -> int | None:
         """The line of the next error that ``one`` has not led to."""

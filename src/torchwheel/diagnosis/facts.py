@@ -25,7 +25,9 @@ from torchwheel.toolkit.cuda_releases import compiled_by
 from torchwheel.versions import at_least, cpython_abi
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
-_MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
+_MACOS = re.compile(
+    r"/Users/|/private/var/|MacOSX\d|CommandLineTools|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b"
+)
 _DEBIAN = re.compile(r"\bapt(?:-get)?\b|(?i:ubuntu|debian)|-linux-gnu/|/dist-packages/")
 _FEDORA = re.compile(
     r"\b(?:dnf|yum)\b|(?i:fedora|centos|red ?hat|rocky ?linux|almalinux)|\.el\d|/lib64/|gcc-toolset"
@@ -101,6 +103,7 @@ class Facts:
         )
         if architecture := _architecture(captures.get("arch", "")):
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
+            known.update({} if "and later" in known["able"] else {"past": "yes"})
             if "list" in self.stated:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
                 known["listed" if is_listed else "unlisted"] = "yes"

@@ -214,7 +214,7 @@ class Recognised:
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.
-        hints = () if self.known.keys() & {"api", "clang"} else self.hints
+        hints = () if self._said_so or self.known.keys() & {"api", "clang"} else self.hints
         return (*(f"as the tool says: {hint}" for hint in hints), *adapted)
 
 

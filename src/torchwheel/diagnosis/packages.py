@@ -24,6 +24,7 @@ _INSTALLED = re.compile(
 TORCH = "torch"
 """What nearly all of them call, and so is rarely at fault itself."""
 _NAME = re.compile(r"(?<= )NAME(?=`)")
+_NAMED = re.compile(r"(?:(?<=uninstall )|(?<=uninstall -y )|(?<=--no-binary ))NAME\b")
 _COMPILES = re.compile(r"`(?=[^`]*--no-binary :all:[^`]* NAME`)")
 _LIST = re.compile(r"TORCH_CUDA_ARCH_LIST=(?P<quote>\"?)(?P<list>\d[\d.;af]*)(?P=quote)(?![\w.])")
 _OF_CAPTURES = ("building", "distribution", "module", "library", "raised_in", "caller")
@@ -98,7 +99,7 @@ class Package:
     def adapt(self, fix: str) -> str:
         """Return a fix with this package's name, source and variables."""
         fix = _COMPILES.sub(f"`{self.row['force']} " if "force" in self.row else "`", fix)
-        fix = _NAME.sub(shell_word(self.source), fix)
+        fix = _NAME.sub(shell_word(self.source), _NAMED.sub(self.name, fix))
         return _LIST.sub(lambda found: self._list(found["list"]), fix) if "archs" in self.row else fix
 
     def _list(self, listed: str) -> str:
