@@ -95,7 +95,7 @@ class Facts:
         if python and tag.startswith("cp") and tag != cpython_abi(python):
             known["other_python"] = f"{tag[2]}.{tag[3:]}"
         if (name := known.get("distribution", "")) and canonicalize_name(name) in self.installed:
-            known["installed"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
+            known["pip_has"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
         if capability := _architecture(captures.get("of_torch", "")) or self.capability:
             known.update(self._torch_for(capability), capability=capability.dotted)
         known.update(
@@ -121,6 +121,9 @@ class Facts:
         # CUDA compiles for the RTX 50 from 12.8 on.
         is_older = not at_least(cuda or self.stated.get("nvcc_release", "99"), "12.8")
         found = {"older_cuda": "yes"} if is_older else {}
+        found["torch_build"] = (
+            f"cu{cuda.replace('.', '')}" if cuda else "cpu" if "torch_cpu" in self.stated else ""
+        )
         if image := self.stated.get("runtime_image"):
             found["devel_image"] = re.sub(r"-(?:runtime|base)(?![^:]*:)", "-devel", image)
         if gfx := arch if arch.startswith("gfx") else self.stated.get("gfx"):

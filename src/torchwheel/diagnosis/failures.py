@@ -190,7 +190,7 @@ class Recognised:
     def _said_so(self) -> Sequence[str]:
         """The fixes of a failure whose very words are known, of a class; an entry has its own."""
         packages = () if self.entry.rank else self._packages
-        fixes = (one.fixes_of_words(self._said, self.facts.all_releases) for one in packages)
+        fixes = (one.fixes_of("", self._said, self.facts.all_releases) for one in packages)
         return tuple(meet_conditions(chain.from_iterable(fixes), self.known))
 
     @property

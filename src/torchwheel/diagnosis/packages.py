@@ -53,48 +53,39 @@ class Package:
         """
         found = {"culprit": self.name}
         if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
-            found.update(below="yes", least=least)
-        torch = known.get("torch_release", "")
-        build = (
-            f"cu{known['torch_label']}" if "torch_label" in known else "cpu" if "torch_cpu" in known else ""
+            found.update(too_low="yes", least=least)
+        torch, build, pairs = (
+            known.get("torch_release", ""),
+            known.get("torch_build", ""),
+            self.row.get("pairs", {}),
         )
-        pairs = self.row.get("pairs", {})
-        release = pairs.get(torch) or pairs.get(major_minor(torch)) if torch else None
-        index = self.row.get("index", "").format(
-            torch=f"{major_minor(torch)}.0", minor=major_minor(torch), build=build
+        minor, here = major_minor(torch) if torch else "", known.get("release", "")
+        index = (
+            self.row.get("index", "").format(torch=f"{minor}.0", minor=minor, build=build) if build else ""
         )
-        if release or (torch and index and build and not pairs):
-            words = [f"{self.name}=={release}" if release else self.name, index if build else ""]
-            here = known.get("release", "")
-            if release and here and major_minor(here) != major_minor(release):
-                found["mismatched"] = here
-            found.update({"release": release} if release else {})
-            found["wheel"] = " ".join(["pip install --no-deps --no-cache-dir", *filter(None, words)])
+        release = pairs.get(torch) or pairs.get(minor)
+        if release and here and major_minor(here) != major_minor(release):
+            found["mismatched"] = here
+        if release or (torch and index and not pairs):
+            named = f"{self.name}=={release}" if release else self.name
+            found.update({"fitting": release} if release else {})
+            found["wheel"] = f"pip install --no-deps --no-cache-dir {named} {index}".rstrip()
         return found
 
     def fixes_of(self, id: str, said: str, releases: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is known to solve a kind of failure of this package.
+        """Yield what is known to solve a failure of this package.
 
         Args:
-            said: the line of the failure and its captures.
+            id: its kind; empty for what is known by the failure's very words, of any kind.
+            said: its line and its captures.
             releases: of torch, CUDA, Python and the packages that the log names.
         """
+        known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
         general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name != TORCH else ()
-        known = self._with_own(releases)
         for fix in (*self.row.get("fix", ()), *general):
-            is_meant = id in fix.get("of", ()) and re.search(fix.get("says", ""), said)
+            is_meant = id in fix.get("of", ("",)) and re.search(fix.get("says", ""), said)
             if is_meant and _hold(fix.get("when", {}), known):
                 yield fix["text"]
-
-    def fixes_of_words(self, said: str, releases: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is known to solve a failure of any kind that says this."""
-        known = self._with_own(releases)
-        for fix in self.row.get("fix", ()):
-            if "of" not in fix and re.search(fix["says"], said) and _hold(fix.get("when", {}), known):
-                yield fix["text"]
-
-    def _with_own(self, releases: Mapping[str, str]) -> Mapping[str, str]:
-        return {**releases, "release": releases.get(canonicalize_name(self.name), "")}
 
     def adapt(self, fix: str) -> str:
         """Return a fix with this package's name, source and variables."""

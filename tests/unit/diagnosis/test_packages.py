@@ -72,11 +72,11 @@ def test_the_package_at_fault(captures: dict[str, str], lines: list[str], name: 
 @pytest.mark.parametrize(
     ("name", "known", "described"),
     [
-        ("torch-scatter", {"torch_release": "2.8.1", "torch_label": "128"}, {"wheel": f"pip install --no-deps --no-cache-dir torch-scatter {PYG}"}),
+        ("torch-scatter", {"torch_release": "2.8.1", "torch_build": "cu128"}, {"wheel": f"pip install --no-deps --no-cache-dir torch-scatter {PYG}"}),
         ("torch-scatter", {"torch_release": "2.8.1"}, {}),
-        ("xformers", {"torch_release": "2.8.0"}, {"release": "0.0.32.post2", "wheel": "pip install --no-deps --no-cache-dir xformers==0.0.32.post2"}),
+        ("xformers", {"torch_release": "2.8.0"}, {"fitting": "0.0.32.post2", "wheel": "pip install --no-deps --no-cache-dir xformers==0.0.32.post2"}),
         ("xformers", {"torch_release": "2.3.0"}, {}),
-        ("flash-attn", {"capability": "7.5"}, {"below": "yes", "least": "8.0"}),
+        ("flash-attn", {"capability": "7.5"}, {"too_low": "yes", "least": "8.0"}),
         ("flash-attn", {"capability": "12.0"}, {}),
     ],
 )  # fmt: skip
