@@ -6,7 +6,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from refusals import error_of
+from torchwheel.reporting.errors import Problem
 from torchwheel.reproducible import nvcc_naming, source_date
 
 
@@ -22,9 +23,7 @@ def test_none(environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("value", ["yesterday", "-1", "1.5", " 1", "٣", "9" * 30])
 def test_no_number_of_seconds(value: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        source_date({"SOURCE_DATE_EPOCH": value})
-    assert caught.value.problems == (
+    assert error_of(source_date, {"SOURCE_DATE_EPOCH": value}).problems == (
         Problem.of("bad-source-date-epoch", origin="environment variable SOURCE_DATE_EPOCH", value=value),
     )
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
+from refusals import error_of, ids_of
 from toolkit.site_packages import site_packages as nvidia_packages
 from torchwheel.host.this import cache_folder, environment_folder, interpreter_in, site_packages, this_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, metadata_is_cheap, survey
 from torchwheel.toolkit.pypi import requirements_for
 
@@ -217,9 +217,7 @@ def test_the_automatic_environment_does_not_move_the_build(
 
 def test_a_wrapper_that_names_no_source_is_told_the_key(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.torchwheel]\ntarget = 'cpu'\n", encoding="utf-8")
-    with pytest.raises(TorchwheelError) as error:
-        survey(BuildRequest(tmp_path, {}, {}))
-    (problem,) = error.value.problems
+    (problem,) = error_of(survey, BuildRequest(tmp_path, {}, {})).problems
     assert (problem.id, problem.origin) == ("source-not-named", str(tmp_path / "pyproject.toml"))
     assert "source = " in problem.remedy
 
@@ -229,6 +227,4 @@ def test_a_wrapper_that_names_no_source_is_told_the_key(tmp_path: Path) -> None:
 )
 def test_another_project_is_not_taken_for_a_wrapper(text: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as error:
-        survey(BuildRequest(tmp_path, {"target": "cpu"}, {}))
-    assert [problem.id for problem in error.value.problems] == ["not-pytorch"]
+    assert ids_of(survey, BuildRequest(tmp_path, {"target": "cpu"}, {})) == ["not-pytorch"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from limits import within_limits
+from refusals import origins_of
 from torchwheel.host.machine import marker_holds
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.reporting.errors import TorchwheelError, find_nearest
@@ -30,20 +31,14 @@ from torchwheel.versions import malformed_requirements
     ids=["nothing", "digits", "arrays", "tables", "nul", "nul in a list", "nul in a key"],
 )
 def test_what_cannot_be_read_is_one_error(text: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_toml(text, "pyproject.toml")
-    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
-        ("malformed-toml", "pyproject.toml")
-    ]
+    assert origins_of(parse_toml, text, "pyproject.toml") == [("malformed-toml", "pyproject.toml")]
 
 
 @pytest.mark.parametrize("text", ["#" * 32_769, "# " + "é" * 16_384])
 def test_a_host_file_is_no_larger_than_a_machine_takes(tmp_path: Path, text: str) -> None:
     file = tmp_path / "host.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        read_host_file(file)
-    assert [(one.id, one.origin) for one in caught.value.problems] == [("oversized-toml", str(file))]
+    assert origins_of(read_host_file, file) == [("oversized-toml", str(file))]
     assert read_toml(file) == {}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from engine.test_wheel_sources import built, git, released, request, tree
+from refusals import error_of, ids_of
 from torchwheel.cli.adopt import adopt
 from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.staging import locked_folders
@@ -25,7 +26,6 @@ from torchwheel.index import remote
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.source_tree import source_facts_json
 
@@ -45,9 +45,7 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
     choice = choose_way(asked, (place,))
     if choice.way is Way.BUILD:
         return next(reason for reason in choice.reasons if "does not fit" in reason)
-    with pytest.raises(TorchwheelError) as caught:
-        carry_out(choice, asked, tmp_path / "dist")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(carry_out, choice, asked, tmp_path / "dist").problems
     return problem.what
 
 
@@ -98,8 +96,7 @@ def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated
         assert refuse_to_replace(plans[value], wheel) == ()
         # Another one would be taken for it once in many times.
         assert "env.OWN" in describe_difference(plans[value], wheel)
-    with pytest.raises(TorchwheelError, match="output-of-another-build"):
-        refuse_to_replace(plans["one"], wheel)
+    assert ids_of(refuse_to_replace, plans["one"], wheel) == ["output-of-another-build"]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +118,8 @@ def test_a_wheel_of_another_build_is_not_replaced(
     if why is None:
         assert refuse_to_replace(plan, wheel) == ()
         return
-    with pytest.raises(TorchwheelError) as caught:
-        refuse_to_replace(plan, wheel)
-    assert [(p.id, why in p.why) for p in caught.value.problems] == [("output-of-another-build", True)]
+    (problem,) = error_of(refuse_to_replace, plan, wheel).problems
+    assert (problem.id, why in problem.why) == ("output-of-another-build", True)
     skipping = request(plan.tree.root, **{"skip-check": "output-of-another-build"})
     (passed,) = refuse_to_replace(make_plan(survey(skipping)), wheel)
     assert why in passed.problem.why
@@ -137,13 +133,10 @@ def test_all_that_stops_a_build_is_told_at_once(tree: Path, tmp_path: Path) -> N
         asked, config_settings=settings, environment={**asked.environment, "CXX": str(tmp_path / "none")}
     )
     wheel = built(asked, tmp_path / "dist", options=[])
-    with pytest.raises(TorchwheelError) as caught:
-        build_wheel(asked, wheel.parent)
+    error = error_of(build_wheel, asked, wheel.parent)
     stopping = ["no-host-compiler", "value-not-forwarded"]
-    assert [problem.id for problem in caught.value.problems] == [*stopping, "output-of-another-build"]
-    with pytest.raises(TorchwheelError) as caught:
-        configure(asked)
-    assert [problem.id for problem in caught.value.problems] == stopping
+    assert [problem.id for problem in error.problems] == [*stopping, "output-of-another-build"]
+    assert ids_of(configure, asked) == stopping
 
 
 def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
@@ -182,9 +175,7 @@ def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Pa
     wheel = built(asked, tmp_path / "shared", layers=layers)
     same, unknown = (describe_difference(plan, wheel) for plan in plans)
     assert (same, "env.MY_FEATURE" in unknown) == ("", True)
-    with pytest.raises(TorchwheelError) as refused:
-        refuse_to_replace(plans[1], wheel)
-    assert [problem.why for problem in refused.value.problems] == [unknown]
+    assert [problem.why for problem in error_of(refuse_to_replace, plans[1], wheel).problems] == [unknown]
     assert refuse_to_replace(plans[0], wheel) == ()
 
 
@@ -289,9 +280,7 @@ def test_a_full_disk_is_an_error_and_no_reason_to_build(
         raise OSError(errno.ENOSPC, "No space left on device", str(source), None, str(part))
 
     monkeypatch.setattr("shutil.copyfile", copy)
-    with pytest.raises(TorchwheelError) as caught:
-        taken(asked, shared, tmp_path)
-    assert [problem.id for problem in caught.value.problems] == ["disk-full"]
+    assert ids_of(taken, asked, shared, tmp_path) == ["disk-full"]
     assert list((tmp_path / "dist").iterdir()) == []
 
 

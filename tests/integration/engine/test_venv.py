@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
+from refusals import error_of, ids_of, origins_of
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.host.this import interpreter_in, site_packages
-from torchwheel.reporting.errors import TorchwheelError
 
 PIP = metadata.version("pip")
 READY, USED_FOR = "torchwheel-ready.json", "used-for.txt"
@@ -199,9 +199,7 @@ def test_an_installer_that_installs_nothing_makes_no_environment(
     with monkeypatch.context() as patched:
         patched.setattr(venv, "_install_packages", lambda *_, **__: None)
         for _ in range(2):
-            with pytest.raises(TorchwheelError) as caught:
-                site.ensure("tiny")
-            assert [problem.id for problem in caught.value.problems] == ["build-requirements-missing"]
+            assert ids_of(site.ensure, "tiny") == ["build-requirements-missing"]
             assert not (site.folder / READY).exists()
     site.ensure("tiny")
     assert site.version().startswith("25.0 ")
@@ -222,11 +220,8 @@ def test_no_mark_holds_an_address(tmp_path: Path) -> None:
 
 def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(
-            tmp_path / "env", ("not-there>=9",), log, Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"})
-        )
-    (problem,) = caught.value.problems
+    installing = Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"})
+    (problem,) = error_of(ensure_environment, tmp_path / "env", ("not-there>=9",), log, installing).problems
     assert (problem.id, f"pip {PIP} " in problem.what) == ("build-requirements-missing", True)
     assert problem.why.startswith(f"the last lines of {log} are\n")
     assert problem.why.endswith("No matching distribution found for not-there>=9")
@@ -235,17 +230,14 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
 
 def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "no-python"))
-    with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {}))
-    assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
-    assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
+    error = error_of(ensure_environment, tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {}))
+    assert [problem.id for problem in error.problems] == ["environment-not-made"]
+    assert f"{tmp_path / 'no-python'} -m venv" in str(error)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
-    with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {}))
-    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
-        ("disk-full", str(tmp_path / "env"))
-    ]
+    assert origins_of(
+        ensure_environment, tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {})
+    ) == [("disk-full", str(tmp_path / "env"))]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX's environments")

@@ -17,6 +17,7 @@ import pytest
 
 from index.web import serving
 from places import MINITORCH
+from refusals import error_of, ids_of
 from torchwheel.engine import ready_wheels
 from torchwheel.engine.cache import store_wheel
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
@@ -96,9 +97,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
     cpu = choose_way(request(tree, "cpu"), ()).official
     assert cpu is not None
     assert cpu.command.endswith("--index-url https://download.pytorch.org/whl/cpu")
-    with pytest.raises(TorchwheelError) as refused:
-        choose_way(request(tree, "gh200"), ())
-    assert [one.id for one in refused.value.problems] == ["gpu-not-on-platform"]
+    assert ids_of(choose_way, request(tree, "gh200"), ()) == ["gpu-not-on-platform"]
 
 
 def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:
@@ -173,11 +172,8 @@ def test_the_official_wheel_of_another_commit_is_refused(tree: Path, tmp_path: P
     """A fork that gives its own commit the release's tag."""
     wheel = official_wheel(tmp_path / "links", "13.0", 75, 120, commit="1" * 40)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
-    assert [(one.id, "111111111111" in one.what) for one in refused.value.problems] == [
-        ("wheel-not-official", True)
-    ]
+    (problem,) = error_of(carry_out, choose_way(asked, ()), asked, tmp_path / "dist").problems
+    assert (problem.id, "111111111111" in problem.what) == ("wheel-not-official", True)
     assert list((tmp_path / "dist").iterdir()) == []
 
 
@@ -187,9 +183,7 @@ def test_a_wheel_of_ours_is_not_replaced_by_the_official_one(tree: Path, tmp_pat
     own = own.rename(dist / wheel.name)
     before = own.read_bytes()
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose_way(asked, ()), asked, dist)
-    assert [one.id for one in refused.value.problems] == ["output-of-another-build"]
+    assert ids_of(carry_out, choose_way(asked, ()), asked, dist) == ["output-of-another-build"]
     assert own.read_bytes() == before
 
 
@@ -207,9 +201,7 @@ def test_another_wheel_that_pip_finds_is_refused(
     """As on a machine whose pip is told of a folder with CPU wheels, which it then prefers."""
     wheel = official_wheel(tmp_path / "links", cuda, *code)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
-    (problem,) = refused.value.problems
+    (problem,) = error_of(carry_out, choose_way(asked, ()), asked, tmp_path / "dist").problems
     assert (problem.id, what in problem.what) == ("wheel-not-official", True)
     assert list((tmp_path / "dist").iterdir()) == []
 
@@ -242,9 +234,7 @@ def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
     with ZipFile(wheel, "a") as archive:
         archive.writestr("torch/more.py", "")
     choice = choose_way(asked, (tmp_path / "wheels",))
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choice, asked, tmp_path / out)
-    (problem,) = refused.value.problems
+    (problem,) = error_of(carry_out, choice, asked, tmp_path / out).problems
     assert (problem.id, problem.origin, "torch/more.py" in problem.what) == (
         "wheel-not-copied",
         str(wheel),
@@ -261,9 +251,7 @@ def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
     there = built(asked, dist, layers=[{"key": "wheel.exclude", "value": "torch/test/**"}])
     before = there.read_bytes()
     choice = choose_way(asked, (tmp_path / "wheels",))
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choice, asked, dist)
-    assert [problem.id for problem in refused.value.problems] == ["output-of-another-build"]
+    assert ids_of(carry_out, choice, asked, dist) == ["output-of-another-build"]
     assert there.read_bytes() == before
     there.unlink()
     assert carry_out(choice, asked, dist) == there
@@ -318,9 +306,7 @@ def test_a_real_official_wheel_is_fetched_and_is_of_another_commit(tree: Path, t
     asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
     choice = choose_way(asked, ())
     assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 fits: it needs no GPU"
-    with pytest.raises(TorchwheelError) as refused:
-        carry_out(choice, asked, tmp_path / "with space")
-    (problem,) = refused.value.problems
+    (problem,) = error_of(carry_out, choice, asked, tmp_path / "with space").problems
     if problem.id == "wheel-not-fetched":
         pytest.skip("PyTorch's index cannot be reached from here")
     # The commit of v2.13.0 (torch/version.py of the official wheel).

@@ -9,12 +9,13 @@ import pytest
 
 from extension.projects import CMAKE, CPU, CUDA, PROJECT, SETUP_PY, TABLE, Built
 from extension.torch_trees import TorchTree
+from refusals import error_of, ids_of, origins_of
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.handover import as_variable
 from torchwheel.extension.wheel_record import labelled_version
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
@@ -50,9 +51,7 @@ def test_tables_before_cmake_before_setup_py(tmp_path: Path) -> None:
 
 def test_tables_without_a_project(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        kind_of(tmp_path)
-    assert [(p.id, p.remedy, p.origin) for p in caught.value.problems] == [
+    assert [(p.id, p.remedy, p.origin) for p in error_of(kind_of, tmp_path).problems] == [
         (
             "no-project-metadata",
             'add a table [project] with name = "package" and version = "1.0"',
@@ -91,9 +90,9 @@ OF_TREES = (
 def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
     tmp_path: Path, way: str, key: str, value: str, name: str
 ) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        asked_of(described(tmp_path, way).project, {key: value, "target": "cpu"})
-    assert str(caught.value) == (Problem.of("setting-of-trees", origin=f"-C {key}", setting=name).render())
+    assert str(error_of(asked_of, described(tmp_path, way).project, {key: value, "target": "cpu"})) == (
+        Problem.of("setting-of-trees", origin=f"-C {key}", setting=name).render()
+    )
 
 
 def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
@@ -102,11 +101,10 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
     assert read_hook_request(request).kind is ProjectKind.TABLES
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write('[tool.torchwheel]\nbuild-env = "current"\ndefine.OWN = 1\n')
-    with pytest.raises(TorchwheelError) as caught:
-        asked_of(project, {"target": "cpu"})
-    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
-        ("setting-of-trees", "pyproject.toml [tool.torchwheel]")
-    ] * 2
+    assert (
+        origins_of(asked_of, project, {"target": "cpu"})
+        == [("setting-of-trees", "pyproject.toml [tool.torchwheel]")] * 2
+    )
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
@@ -126,9 +124,7 @@ def test_a_description_for_cmake_beside_tables_is_an_error(project: Path) -> Non
     (project / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write('[tool.scikit-build]\nwheel.packages = ["pkg"]\n')
-    with pytest.raises(TorchwheelError) as caught:
-        asked_of(project, {"target": "cpu", "wheel.build-tag": "1"})
-    assert [problem.id for problem in caught.value.problems] == [
+    assert ids_of(asked_of, project, {"target": "cpu", "wheel.build-tag": "1"}) == [
         *("setting-of-another-backend", "scikit-build-unread", "scikit-build-unread")
     ]
 

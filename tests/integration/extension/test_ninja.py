@@ -16,12 +16,12 @@ import pytest
 
 from extension.planning import inputs as planned_inputs
 from extension.planning import installed, stepped
+from refusals import error_of
 from torchwheel.extension.compile.ninja_build import announced_build, ninja_text, run_steps
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step, StepKind
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_build_record
-from torchwheel.reporting.errors import TorchwheelError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -191,9 +191,7 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
 ) -> None:
     (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
     plan = plan_for(project, torch_root, tmp_path / "cache")
-    with pytest.raises(TorchwheelError) as caught:
-        build(plan)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(build, plan).problems
     assert problem.id == "extension-build-failed"
     assert "nonsense" in problem.what
     assert problem.origin == str(project)

@@ -14,8 +14,8 @@ import pytest
 from extension.compiled_modules import written_wheel
 from fleet.sites import fleet_of
 from integration.verification.test_libraries import MODULE, needing
+from refusals import ids_of
 from torchwheel.fleet.site import Choices, update_site
-from torchwheel.reporting.errors import TorchwheelError
 from unit.fleet.test_site import Links, update
 
 
@@ -43,7 +43,5 @@ def test_what_verify_refuses_is_not_added(needed: str, tag: str, tmp_path: Path)
         MODULE: needing(tmp_path, needed),
     }
     wheel = written_wheel(tmp_path / "dist", files, version="1.2", tag=tag, requires=())
-    with pytest.raises(TorchwheelError) as caught:
-        update_site(tmp_path / "site", [wheel], {}, Choices())
-    assert [problem.id for problem in caught.value.problems] == ["library-not-found"]
+    assert ids_of(update_site, tmp_path / "site", [wheel], {}, Choices()) == ["library-not-found"]
     assert not list((tmp_path / "site").glob("*/simple"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
+from refusals import error_of
 from torchwheel.host.installer import ask_index
-from torchwheel.reporting.errors import TorchwheelError
 
 
 @pytest.fixture(params=["pip", "uv"])
@@ -47,8 +47,6 @@ def test_what_users_settings_say_about_files_of_theirs_is_overruled(
 
 
 def test_nothing_fits(environment: dict[str, str]) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        ask_index(["kernels>=2", "helper-one<9"], environment)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(ask_index, ["kernels>=2", "helper-one<9"], environment).problems
     assert problem.id == "index-has-no-answer"
     assert "helper-one" in problem.why

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
+from refusals import error_of, ids_of
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.host import installer
@@ -23,7 +24,6 @@ from torchwheel.host.installer import (
 )
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import interpreter_in
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.versions import installed_versions
 
 UV = find_program("uv", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) or ""
@@ -155,9 +155,9 @@ def test_the_constraint_of_a_conflict_is_named(place: Place) -> None:
     """pip --quiet would not name it."""
     (place.home / "old").write_text("tiny<25\n", encoding="utf-8")
     installing = Installing(place.home, {**place.environment, "PIP_CONSTRAINT": "old"})
-    with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(place.home / "environment", ("tiny>=25",), place.home / "log", installing)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(
+        ensure_environment, place.home / "environment", ("tiny>=25",), place.home / "log", installing
+    ).problems
     assert problem.id == "build-requirements-missing"
     assert "(constraint) tiny<25" in problem.why
 
@@ -227,9 +227,7 @@ def test_a_target_in_uvs_file_is_refused(place: Place) -> None:
     place.environment |= {"UV": UV, "UV_CACHE_DIR": str(place.home / ".cache"), "UV_OFFLINE": "1"}
     place.environment |= {"UV_FIND_LINKS": str(place.wheels)}
     place.configured("uv", f"[pip]\ntarget = '{place.home / 'elsewhere'}'\n")
-    with pytest.raises(TorchwheelError) as caught:
-        place.installed()
-    assert [problem.id for problem in caught.value.problems] == ["build-requirements-missing"]
+    assert ids_of(place.installed) == ["build-requirements-missing"]
 
 
 @needs_uv

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.reporting.errors import TorchwheelError
+from refusals import ids_of
 from torchwheel.tree.git import Checkout
 from torchwheel.tree.source_files import VendoredLibrary, vendored_libraries
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
@@ -94,6 +94,4 @@ def test_an_archive_says_what_its_files_say(tmp_path: Path) -> None:
 def test_facts_of_another_form(tmp_path: Path, states: str) -> None:
     write(tmp_path / ".gitmodules", '[submodule "a"]\npath = deps/a\n')
     write(tmp_path / SOURCE_FACTS_FILE, f'{{"submodules": {states}}}')
-    with pytest.raises(TorchwheelError) as caught:
-        vendored_libraries(tmp_path)
-    assert [problem.id for problem in caught.value.problems] == ["malformed-source-facts"]
+    assert ids_of(vendored_libraries, tmp_path) == ["malformed-source-facts"]

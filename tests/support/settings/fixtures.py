@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of
 from settings.loading import Load, Refuse
 from torchwheel.host.machine import Host, described_host
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigValue
 
@@ -54,8 +55,6 @@ def load(tmp_path: Path, linux: Host) -> Load:
 @pytest.fixture
 def refuse(load: Load) -> Refuse:
     def refuse(**sources: Any) -> tuple[Problem, ...]:
-        with pytest.raises(TorchwheelError) as caught:
-            load(**sources)
-        return caught.value.problems
+        return error_of(load, **sources).problems
 
     return refuse

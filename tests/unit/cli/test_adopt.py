@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
+from refusals import error_of, ids_of
 from torchwheel.cli import adopt as adopting
 from torchwheel.cli.adopt import Adoption, adopt, undo
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -102,9 +103,7 @@ def test_something_else_in_our_place(root: Path, taken: str) -> None:
     place.parent.mkdir(exist_ok=True)
     place.write_text("mine", encoding="utf-8")
     before = contents(root)
-    with pytest.raises(TorchwheelError) as caught:
-        adopt(root)
-    assert str(caught.value) == (
+    assert str(error_of(adopt, root)) == (
         Problem.of("file-in-the-way", origin=root, file=place, shim=root / SHIM).render()
     )
     assert contents(root) == before
@@ -113,9 +112,7 @@ def test_something_else_in_our_place(root: Path, taken: str) -> None:
 def test_a_file_that_took_the_shim_s_place_since_stays(root: Path) -> None:
     adopt(root)
     (root / SHIM).write_text("mine", encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        adopt(root)
-    assert [problem.id for problem in caught.value.problems] == ["file-in-the-way"]
+    assert ids_of(adopt, root) == ["file-in-the-way"]
     assert undo(root).removed == ()
     assert (root / SHIM).read_text(encoding="utf-8") == "mine"
 
@@ -162,18 +159,14 @@ def test_without_a_right_record_it_is_refused(root: Path, record: str, id: str) 
     pyproject.write_text(text[: text.index("[tool.torchwheel.adopted]")] + record, encoding="utf-8")
     before = contents(root)
     for act in (adopt, undo):
-        with pytest.raises(TorchwheelError) as caught:
-            act(root)
-        (problem,) = caught.value.problems
+        (problem,) = error_of(act, root).problems
         assert (problem.id, problem.origin) == (id, str(pyproject))
     assert contents(root) == before
 
 
 def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
     before = contents(root)
-    with pytest.raises(TorchwheelError) as caught:
-        undo(root)
-    assert str(caught.value) == (
+    assert str(error_of(undo, root)) == (
         Problem.of("not-adopted", origin=root / "pyproject.toml", tree=root).render()
     )
     assert contents(root) == before
@@ -211,9 +204,7 @@ def test_git_s_own_files_are_none_of_the_tree_s(act: object, root: Path) -> None
     (root / "pyproject.toml").replace(root / ".git/config")
     (root / "pyproject.toml").symlink_to(".git/config")
     before = (root / ".git/config").read_bytes()
-    with pytest.raises(TorchwheelError) as refused:
-        act(root)  # type: ignore[operator]
-    assert [problem.id for problem in refused.value.problems] == ["link-leaves-tree"]
+    assert ids_of(act, root) == ["link-leaves-tree"]
     assert (root / ".git/config").read_bytes() == before
 
 
@@ -245,9 +236,7 @@ def test_a_step_that_fails_takes_the_others_back(
         written(path, content)
 
     monkeypatch.setattr(adopting, "_write", write)
-    with pytest.raises(TorchwheelError) as caught:
-        act(root)
-    assert [problem.id for problem in caught.value.problems] == ["tree-not-writable"]
+    assert ids_of(act, root) == ["tree-not-writable"]
     assert contents(root) == before
     assert (root / "backend").exists() == (act is undo)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from refusals import error_of
 from torchwheel.cli.adopt import adopt_text, release_text
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 
 COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
@@ -117,7 +117,5 @@ def test_what_is_remembered_from_before_is_replaced() -> None:
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        adopt_text(text, "pyproject.toml")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(adopt_text, text, "pyproject.toml").problems
     assert (problem.id, problem.origin) == ("pyproject-not-editable", "pyproject.toml")

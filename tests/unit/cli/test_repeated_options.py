@@ -9,6 +9,7 @@ import pytest
 
 from cli.running import Run
 from places import MINITORCH
+from refusals import error_of, ids_of
 from torchwheel.cli import plan
 from torchwheel.cli.main import COMMANDS, make_parsers, parse_command
 from torchwheel.cli.request import populate_request, request_from
@@ -104,9 +105,7 @@ def test_the_values_of_a_setting_join_or_contradict_each_other(entry: str, one: 
     elif name in ("enable", "disable"):
         assert _read(both) == {f"define.USE_{part}": name == "enable" for part in ("GLOO", "MPI")}
     else:
-        with pytest.raises(TorchwheelError) as refused:
-            _read(both)
-        (problem,) = refused.value.problems
+        (problem,) = error_of(_read, both).problems
         assert problem.id == "contradiction"
         texts = (first, second) if keys_for(Where.COMMAND)[name].type is not FLAG else ()
         assert all(text in problem.what for text in texts)
@@ -147,6 +146,4 @@ def test_settings_as_pip_and_build_and_uv_spell_them(option: str) -> None:
 def test_another_machines_python_needs_that_machine() -> None:
     parser = argparse.ArgumentParser()
     plan.populate(parser)
-    with pytest.raises(TorchwheelError) as refused:
-        request_from(parser.parse_args(["--python", "3.12"]))
-    assert [problem.id for problem in refused.value.problems] == ["contradiction"]
+    assert ids_of(request_from, parser.parse_args(["--python", "3.12"])) == ["contradiction"]

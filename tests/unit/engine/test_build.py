@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
+from refusals import error_of
 from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine.build import preflight_request
 from torchwheel.engine.cache import list_entries
@@ -16,7 +17,7 @@ from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.host import this
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.assemble import is_assembled
 from torchwheel.toolkit.pypi import requirements_for
@@ -81,9 +82,7 @@ def test_packages_that_are_not_all_there_stop_the_build(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept_packages(tmp_path / "cache", ALL - {"nvidia-nvvm"})
-    with pytest.raises(TorchwheelError) as caught:
-        preflight_request(requested(tmp_path))
-    assert str(caught.value) == (
+    assert str(error_of(preflight_request, requested(tmp_path))) == (
         Problem.of("toolkit-packages-missing", package=requirements_for("13.0")[0]).render()
     )
     assert capsys.readouterr().out == "torchwheel: installing CUDA 13.0 from PyPI\n"

@@ -15,9 +15,9 @@ import pytest
 
 from places import MINITORCH
 from plan.planning import Planner, toolkit
+from refusals import error_of, ids_of
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.host import this
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.source_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
@@ -84,11 +84,8 @@ def test_a_value_that_no_option_of_the_tree_has_is_not_recorded(tmp_path: Path) 
 
 
 def test_a_wheel_without_the_planned_build_tag_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120, {"wheel.build-tag": "7"})
-    assert [(problem.id, "its build tag says none" in problem.what) for problem in caught.value.problems] == [
-        ("wheel-tag", True)
-    ]
+    (problem,) = error_of(finalized, tmp_path, 120, {"wheel.build-tag": "7"}).problems
+    assert (problem.id, "its build tag says none" in problem.what) == ("wheel-tag", True)
 
 
 def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:
@@ -129,15 +126,11 @@ def test_it_gets_its_planned_name(tmp_path: Path) -> None:
 def test_a_build_tag_that_was_not_planned_is_an_error(tmp_path: Path) -> None:
     """The tree's own pyproject.toml may have one."""
     tagged = WheelRecipe(tag="7-cp311-cp311-linux_x86_64", wheel_tags=["cp311-cp311-linux_x86_64"])
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120, recipe=tagged)
-    assert [problem.id for problem in caught.value.problems] == ["wheel-tag"]
+    assert ids_of(finalized, tmp_path, 120, recipe=tagged) == ["wheel-tag"]
 
 
 def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 90)
-    assert [problem.id for problem in caught.value.problems] == [
+    assert ids_of(finalized, tmp_path, 90) == [
         "missing-device-code",
         "unplanned-device-code",
     ]

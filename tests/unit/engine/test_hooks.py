@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
+from refusals import error_of
 from torchwheel.engine import hooks
 from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
 from torchwheel.engine.venv import Installing
 from torchwheel.plan.build_plan import Variable
 from torchwheel.plan.make import make_plan
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey
 
@@ -107,11 +108,9 @@ def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
         subprocess.run(command, cwd=folder, env=environment, check=True)
 
     backend = ("no_such_backend.build",)
-    with pytest.raises(TorchwheelError) as caught:
-        call_hook(
-            backend, "get_requires_for_build_wheel", (), stream, folder=tmp_path, environment=os.environ
-        )
-    assert caught.value.render() == (
+    hook = "get_requires_for_build_wheel"
+    error = error_of(call_hook, backend, hook, (), stream, folder=tmp_path, environment=os.environ)
+    assert error.render() == (
         Problem.of(
             "backend-not-importable",
             python=sys.executable,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refusals import error_of, ids_of
 from torchwheel.engine import session
 from torchwheel.engine.process import ProcessFailed, explained_failure
 from torchwheel.engine.session import with_fewer_jobs
@@ -68,9 +69,7 @@ def test_jobs_are_halved_until_they_fit(machine: Machine, tried: list[int]) -> N
 
 @pytest.mark.parametrize("machine", [(1, KILLED, False), (1, WRONG, True), (1, "", False)], indirect=True)
 def test_other_failures_are_failures(machine: Machine) -> None:
-    with pytest.raises(TorchwheelError) as raised:
-        with_fewer_jobs(machine.build, 4)
-    assert ([problem.id for problem in raised.value.problems], machine.tried) == (["inner-build-failed"], [4])
+    assert (ids_of(with_fewer_jobs, machine.build, 4), machine.tried) == (["inner-build-failed"], [4])
 
 
 @pytest.mark.parametrize("machine", [(1, KILLED)], indirect=True)
@@ -83,10 +82,9 @@ def test_a_system_that_counts_no_ends_shows_nothing(machine: Machine) -> None:
 
 @pytest.mark.parametrize("machine", [(0, KILLED)], indirect=True)
 def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> None:
-    with pytest.raises(TorchwheelError) as raised:
-        with_fewer_jobs(machine.build, 2)
+    error = error_of(with_fewer_jobs, machine.build, 2)
     assert machine.tried == [2, 1]
-    (problem,) = raised.value.problems
+    (problem,) = error.problems
     evidence = (
         "the system killed cc1plus for lack of memory, at Sorting.cpp; "
         "the kernel has ended 1 program for that reason"

@@ -3,13 +3,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
-
 import torchwheel
 from places import REPOSITORY
+from refusals import ids_of
 from torchwheel.extension.cmake.configure import CMAKE, keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.known_keys import EXTENSION_KEYS
 
 CONFIG = REPOSITORY / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"
@@ -67,11 +65,8 @@ def test_cmake_reads_what_torchwheel_prints_in_one_encoding() -> None:
 
 
 def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        read_arguments(
-            ["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path
-        )
-    assert [problem.id for problem in caught.value.problems] == [
+    words = ["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"]
+    assert ids_of(read_arguments, words, tmp_path, tmp_path) == [
         *["unknown-setting"] * 3,
         "ill-typed-value",
         *["incomplete-extension"] * 2,
@@ -79,9 +74,8 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_keyword_is_no_value_of_the_one_before(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        read_arguments(["NAME", "a._C", "SOURCES", "a.cpp", "INCLUDE_DIR", "include"], tmp_path, tmp_path)
-    assert [problem.id for problem in caught.value.problems] == ["unknown-setting"]
+    words = ["NAME", "a._C", "SOURCES", "a.cpp", "INCLUDE_DIR", "include"]
+    assert ids_of(read_arguments, words, tmp_path, tmp_path) == ["unknown-setting"]
 
 
 def test_a_variable_of_cmake_can_say_whether(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from extension.compiled_modules import written_wheel
 from extension.planning import plan
+from refusals import error_of, ids_of
 from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.wheel_record import record_of
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
@@ -44,9 +45,7 @@ def document_in(wheel: Path) -> dict[str, Any]:
 
 
 def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 90)
-    assert [problem.id for problem in caught.value.problems] == [
+    assert ids_of(finalized, tmp_path, 90) == [
         "missing-device-code",
         "unplanned-device-code",
     ]
@@ -61,9 +60,9 @@ def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> 
     (prepared / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: kernels\nVersion: 1.3\n", encoding="utf-8"
     )
-    with pytest.raises(TorchwheelError) as caught:
-        finalize_wheel(record_of(made), made.project, built, tmp_path / "out", prepared, editable=True)
-    assert [problem.id for problem in caught.value.problems] == ["metadata-changed"]
+    assert ids_of(
+        finalize_wheel, record_of(made), made.project, built, tmp_path / "out", prepared, editable=True
+    ) == ["metadata-changed"]
 
 
 def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
@@ -97,9 +96,9 @@ def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[
     if not why:
         assert finalized(tmp_path, 120, {**label, **given}) == wheel
         return
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120, {**label, **given})
-    assert str(caught.value) == (Problem.of("output-of-another-build", wheel=wheel, why=why).render())
+    assert str(error_of(finalized, tmp_path, 120, {**label, **given})) == (
+        Problem.of("output-of-another-build", wheel=wheel, why=why).render()
+    )
     assert wheel.read_bytes() == before
     skipping = {"skip-check": "output-of-another-build"}
     for skipped in (["output-of-another-build"], []):

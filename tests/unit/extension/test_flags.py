@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of
 from torchwheel.extension.device_code import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 
 NUMBERS = st.lists(
     st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True
@@ -74,8 +75,6 @@ def test_options_keep_what_each_image_is_compiled_from() -> None:
 
 @pytest.mark.parametrize("flag", ["-arch=native", "-arch=all-major", "-gencode=arch=sm_80"])
 def test_a_flag_that_names_no_architecture_is_refused(flag: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        own_architectures([flag], "setup.py, extension k")
-    assert caught.value.render() == (
+    assert error_of(own_architectures, [flag], "setup.py, extension k").render() == (
         Problem.of("unreadable-architecture-flag", origin="setup.py, extension k", flag=flag).render()
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from refusals import error_of, ids_of
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request, read_setup_py
 from torchwheel.extension.extension_survey import ExtensionProject, read_extension_project
@@ -89,18 +90,14 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        described(read(written(tmp_path, text)))
-    (problem,) = caught.value.problems
+    (problem,) = error_of(described, read(written(tmp_path, text))).problems
     assert problem.id == id
     assert what in problem.what
     assert "setup.py" in problem.origin
 
 
 def test_a_project_without_extensions(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
-    assert [problem.id for problem in caught.value.problems] == ["no-extensions"]
+    assert ids_of(read_hook_request, BuildRequest(tmp_path, {}, {})) == ["no-extensions"]
 
 
 def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -> None:
@@ -112,18 +109,15 @@ def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -
     ):
         said = []
         for asked in (lambda request: project_plan(read_hook_request(request)), read_hook_request):
-            with pytest.raises(TorchwheelError) as caught:
-                asked(BuildRequest(tmp_path, given, {}))
-            said.append(str(caught.value))
+            error = error_of(asked, BuildRequest(tmp_path, given, {}))
+            said.append(str(error))
         assert said[0] == said[1]
-        assert [problem.id for problem in caught.value.problems] == [id]
+        assert [problem.id for problem in error.problems] == [id]
 
 
 def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").touch()
-    with pytest.raises(TorchwheelError) as caught:
-        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
-    assert [problem.id for problem in caught.value.problems] == ["commands-of-cmake"]
+    assert ids_of(project_plan, read_hook_request(BuildRequest(tmp_path, {}, {}))) == ["commands-of-cmake"]
 
 
 ARCHITECTURES = """\
@@ -191,9 +185,7 @@ def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "setuptools", None)
     for name in ("described_extensions", "setuptools_ext"):
         monkeypatch.delitem(sys.modules, f"torchwheel.extension.{name}", raising=False)
-    with pytest.raises(TorchwheelError) as caught:
-        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
-    assert [problem.id for problem in caught.value.problems] == ["setuptools-missing"]
+    assert ids_of(project_plan, read_hook_request(BuildRequest(tmp_path, {}, {}))) == ["setuptools-missing"]
 
 
 def test_examples_are_right_arguments() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of, ids_of
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import (
     cuda_left_out,
@@ -14,7 +15,6 @@ from torchwheel.extension.options import (
     read_extension_tables,
 )
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project, read_project
 
@@ -43,9 +43,9 @@ def described(project: Path, text: str, *, cuda: bool = True) -> tuple[Extension
 
 
 def refusal(project: Path, text: str) -> list[tuple[str, str]]:
-    with pytest.raises(TorchwheelError) as caught:
-        described(project, text)
-    return [(one.id, one.origin.removeprefix(f"{ORIGIN} ")) for one in caught.value.problems]
+    return [
+        (one.id, one.origin.removeprefix(f"{ORIGIN} ")) for one in error_of(described, project, text).problems
+    ]
 
 
 EVERYTHING = """
@@ -162,9 +162,7 @@ def test_what_is_wrong_with_tables(project: Path, text: str, expected: list[tupl
 def test_a_pattern_of_cuda_sources_is_checked_without_cuda_too(project: Path) -> None:
     text = '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["more.c"]\ncuda-sources = ["*.cu"]\n'
     tables = read_extension_tables(write(project, text))
-    with pytest.raises(TorchwheelError) as caught:
-        described_extensions(tables, project, cuda=False)
-    assert [p.id for p in caught.value.problems] == ["no-source-matches"]
+    assert ids_of(described_extensions, tables, project, cuda=False) == ["no-source-matches"]
 
 
 def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from places import REPOSITORY
+from refusals import error_of
 from torchwheel.fleet.fleet_jobs import Fleet, Job, job_name, make_fleet
 from torchwheel.fleet.planners import FleetRequest
-from torchwheel.reporting.errors import TorchwheelError
 
 EXAMPLES = REPOSITORY / "examples"
 LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "win_amd64"
@@ -29,9 +29,7 @@ def fleet(project: Path, **changes: Any) -> Fleet:
 
 def refusal(project: Path, **changes: Any) -> dict[str, str]:
     """What is wrong, by id, with where that is."""
-    with pytest.raises(TorchwheelError) as caught:
-        fleet(project, **changes)
-    return {problem.id: problem.origin for problem in caught.value.problems}
+    return {problem.id: problem.origin for problem in error_of(fleet, project, **changes).problems}
 
 
 def left(found: Fleet) -> dict[str, str]:

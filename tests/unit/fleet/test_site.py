@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fleet.sites import SiteRecipe, fleet_of
+from refusals import ids_of
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
-from torchwheel.reporting.errors import TorchwheelError
 
 SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-linux_x86_64.whl"
 
@@ -25,9 +25,7 @@ def update(site: Path, *sources: Path, variants: bool = False, choices: Choices 
 
 
 def refused(site: Path, *sources: Path, choices: Choices | None = None) -> list[str]:
-    with pytest.raises(TorchwheelError) as caught:
-        update(site, *sources, choices=choices)
-    return [problem.id for problem in caught.value.problems]
+    return ids_of(update, site, *sources, choices=choices)
 
 
 def state(site: Path) -> dict[str, tuple[int, int]]:

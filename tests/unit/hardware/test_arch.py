@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of, ids_of
 from torchwheel.hardware.arch import CodeTarget, HowItRuns, judge_code, parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 
 def problems(text: str, origin: str = "") -> list[Problem]:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_architectures(text, origin)
-    return list(caught.value.problems)
+    return list(error_of(parse_architectures, text, origin).problems)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +109,7 @@ def test_torch_gets_semicolons_and_every_suffix() -> None:
 
 
 def test_torch_has_no_way_to_say_ptx_alone() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_architectures("8.0;compute_90;compute_120").for_torch()
-    assert [problem.id for problem in caught.value.problems] == ["ptx-without-sass"] * 2
+    assert ids_of(parse_architectures("8.0;compute_90;compute_120").for_torch) == ["ptx-without-sass"] * 2
 
 
 def test_everything_bad_is_reported_at_once() -> None:
@@ -168,9 +165,7 @@ def test_remedies(item: str, remedy: str) -> None:
 
 @pytest.mark.parametrize("text", ["", " ; , ", []])
 def test_an_empty_list(text: str | list[str]) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_architectures(text)
-    assert [problem.id for problem in caught.value.problems] == ["no-architecture"]
+    assert ids_of(parse_architectures, text) == ["no-architecture"]
 
 
 def test_architectures_sort_by_number_not_as_text() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from refusals import error_of
 from torchwheel.hardware import gpu_catalogue
 from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
 from torchwheel.host.programs import NoAnswer
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import read_toml
 
 FILE = Path(gpu_catalogue.__file__).with_name("gpus.toml")
@@ -151,9 +151,7 @@ def test_aliases_say_what_name_and_title_do_not() -> None:
 
 
 def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        read_gpus().resolve("RTX 6000", "-C target")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(read_gpus().resolve, "RTX 6000", "-C target").problems
     assert (problem.id, problem.origin) == ("ambiguous-gpu", "-C target")
     assert found("NVIDIA RTX 6000 48GB") is None
     assert [gpu.name for gpu in read_gpus().find_candidates("NVIDIA RTX 6000 48GB")] == [
@@ -192,9 +190,7 @@ def test_nearest(typed: str, meant: str | None) -> None:
 
 def test_unknown_names() -> None:
     for name, meant in (("rtx507", "did you mean rtx5070 (12.0)?"), ("Voodoo 5", "")):
-        with pytest.raises(TorchwheelError) as caught:
-            read_gpus().resolve(name, "-C target")
-        (problem,) = caught.value.problems
+        (problem,) = error_of(read_gpus().resolve, name, "-C target").problems
         assert problem.id == "unknown-gpu" and meant in problem.remedy
 
 
@@ -234,10 +230,9 @@ def test_no_spelling_names_two_products() -> None:
 def test_gpus_that_nothing_is_compiled_for_get_an_answer_of_their_own(name: str, answer: str) -> None:
     for spelled in name.split("|"):
         assert found(spelled) is None
-        with pytest.raises(TorchwheelError) as caught:
-            read_gpus().resolve(spelled)
-        assert answer in caught.value.problems[0].remedy
-        assert "-C arch=" not in caught.value.problems[0].remedy
+        error = error_of(read_gpus().resolve, spelled)
+        assert answer in error.problems[0].remedy
+        assert "-C arch=" not in error.problems[0].remedy
 
 
 def test_no_known_gpu_is_taken_for_a_foreign_one() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from packaging import tags
 from packaging.markers import Marker, default_environment
 
+from refusals import error_of
 from torchwheel.host import this
 from torchwheel.host.machine import (
     Compiler,
@@ -96,16 +97,14 @@ FORMS = (
 
 @pytest.mark.parametrize("tag", ["win_x64", "linux-64", "linux_amd64", "", "amiga"])
 def test_unknown_platform_tags(tag: str) -> None:
-    with pytest.raises(TorchwheelError) as error:
-        parse_platform(tag, "--platform")
-    (problem,) = error.value.problems
+    (problem,) = error_of(parse_platform, tag, "--platform").problems
     assert (problem.id, problem.origin, FORMS in problem.why) == ("unknown-platform", "--platform", True)
 
 
 def test_every_problem_of_a_description_at_once() -> None:
-    with pytest.raises(TorchwheelError) as error:
-        described_host("solaris", python_version="4", memory_bytes=0, cores=-1, origin="host.toml")
-    assert [(problem.what, problem.origin) for problem in error.value.problems] == [
+    wrong = {"python_version": "4", "memory_bytes": 0, "cores": -1}
+    error = error_of(described_host, "solaris", **wrong, origin="host.toml")
+    assert [(problem.what, problem.origin) for problem in error.problems] == [
         ("'solaris' is not a platform tag that torchwheel can plan for", "host.toml"),
         ("'4' is not a version of Python 3", "host.toml"),
         ("a memory of 0 bytes is impossible", "host.toml"),
@@ -179,9 +178,7 @@ def test_described(text: str, version: str, interpreter: str, abi: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "3", "2.7", "py311", "3.11.7.1", "cp311", "3.x", "3.\u0661"])
 def test_no_version(text: str) -> None:
-    with pytest.raises(TorchwheelError) as error:
-        described_python(text, origin="host.toml")
-    assert str(error.value) == (
+    assert str(error_of(described_python, text, origin="host.toml")) == (
         Problem.of("unknown-python-version", origin="host.toml", version=text).render()
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, parse_catalogue
-from torchwheel.reporting.errors import TorchwheelError
 
 NAME = "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
 FILE = SiteFile(f"cu130.sm120/simple/torch/{NAME}", 5, 7, "ab" * 32, "cd" * 32)
@@ -60,7 +60,5 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
     ],
 )
 def test_a_malformed_list(data: bytes) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_catalogue(data, "https://example.org/wheels.json")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(parse_catalogue, data, "https://example.org/wheels.json").problems
     assert (problem.id, problem.origin) == ("malformed-site-list", "https://example.org/wheels.json")

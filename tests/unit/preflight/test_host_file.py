@@ -9,12 +9,12 @@ import pytest
 
 from places import HOSTS
 from preflight.contexts import CL, GCC, context, toolkit
+from refusals import error_of
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.this_machine import read_facts, reported_environment
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
@@ -141,9 +141,7 @@ path = "icc"
 def test_a_wrong_file_is_refused_with_everything_that_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(WRONG, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        read_host_file(path)
-    assert sorted(problem.what for problem in caught.value.problems) == [
+    assert sorted(problem.what for problem in error_of(read_host_file, path).problems) == [
         "'win_x64' is not a platform tag that torchwheel can plan for",
         "compiler 'icc': kind 'icc' or language 'cxx' is unknown",
         "the format is 2, but this torchwheel reads 1",

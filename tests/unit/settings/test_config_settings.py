@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of, origins_of
 from said import said
 from settings.loading import Load, Refuse
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import Key, Where, keys_for, read_passthrough
 
@@ -67,11 +67,7 @@ def test_the_backends_own_settings_are_handed_on_unread(load: Load) -> None:
 
 @pytest.mark.parametrize("value", ["nul\0", ["a", "nul\0"], "no UTF-8: \udcff"])
 def test_what_is_handed_on_can_be_used(load: Load, value: str | list[str]) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        load(config={"cmake.args": value})
-    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
-        ("ill-typed-value", "-C cmake.args")
-    ]
+    assert origins_of(load, config={"cmake.args": value}) == [("ill-typed-value", "-C cmake.args")]
 
 
 @pytest.mark.parametrize("name", ["cmake.args", "skbuild.cmake.args"])
@@ -88,9 +84,7 @@ def test_cmake_arguments_that_are_none_are_refused(
     load: Load, name: str, value: str | list[str], fault: str
 ) -> None:
     """CMake takes a word for a folder, passes it over, and the build went on; of --version it configured nothing."""
-    with pytest.raises(TorchwheelError) as caught:
-        load(config={name: value})
-    assert str(caught.value) == said(
+    assert str(error_of(load, config={name: value})) == said(
         "malformed-cmake-args",
         f"-C {name}",
         fault,

@@ -6,11 +6,11 @@ import pytest
 
 from plan.fixtures import modern_tree, plan
 from plan.planning import LINUX, Planner, ids, toolkit
+from refusals import ids_of
 from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Layer, load_settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
 
@@ -355,9 +355,7 @@ def test_without_a_label_any_target_may_be_chosen(plan: Planner) -> None:
 def test_a_record_that_is_none(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
     (tmp_path / SDIST_FILE).write_bytes(content)
-    with pytest.raises(TorchwheelError) as caught:
-        load_settings(tmp_path, {}, {}, LINUX)
-    assert [problem.id for problem in caught.value.problems] == ["malformed-sdist-record"]
+    assert ids_of(load_settings, tmp_path, {}, {}, LINUX) == ["malformed-sdist-record"]
 
 
 def test_a_project_without_pyproject_remembers_too(tmp_path: Path) -> None:

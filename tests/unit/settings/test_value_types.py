@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from refusals import error_of, origins_of
 from said import said
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings
 from torchwheel.settings.value_types import (
     ARCHITECTURES,
@@ -89,38 +89,30 @@ REFUSED: list[tuple[ValueType, Location, list[object]]] = [
     ("value_type", "location", "raw"), [(*row[:2], raw) for row in REFUSED for raw in row[2]]
 )
 def test_refuse(value_type: ValueType, location: Location, raw: object) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        value_type.read(raw, location)
-    assert [problem.id for problem in caught.value.problems] == ["ill-typed-value"]
-    assert [problem.origin for problem in caught.value.problems] == [location.origin]
+    assert origins_of(value_type.read, raw, location) == [("ill-typed-value", location.origin)]
 
 
 @pytest.mark.parametrize("value_type", [VARIABLE_TEXT, SCALAR, TEXT, PATH, TEXTS])
 def test_a_byte_that_is_not_utf8(value_type: ValueType) -> None:
     """The manifest could not be written, after the whole compile."""
-    with pytest.raises(TorchwheelError) as caught:
-        value_type.read(b"-DX=\xff".decode("utf-8", "surrogateescape"), COMMAND)
-    assert str(caught.value) == said("ill-typed-value", COMMAND.origin, "0xFF")
+    text = b"-DX=\xff".decode("utf-8", "surrogateescape")
+    assert str(error_of(value_type.read, text, COMMAND)) == said("ill-typed-value", COMMAND.origin, "0xFF")
 
 
 def test_the_refusal_says_what_and_what_instead() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        whole(1, 1024).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
-    assert str(caught.value) == said(
-        "ill-typed-value", '"many"', "a whole number from 1 to 1,024", "-C jobs=8"
-    )
+    error = error_of(whole(1, 1024).read, "many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
+    assert str(error) == said("ill-typed-value", '"many"', "a whole number from 1 to 1,024", "-C jobs=8")
 
 
-def test_a_mistyped_choice_gets_the_nearest_word() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        choice("Release", "Debug").read("Relaese", TOML)
-    assert caught.value.problems[0].remedy == "did you mean Release?"
-
-
-def test_a_version_with_a_local_label_is_taken_apart_in_the_remedy() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        BASE_VERSION.read("2.6.0+cu124", TOML)
-    assert caught.value.problems[0].remedy == "write 2.6.0 there, and cu124 in local-version"
+@pytest.mark.parametrize(
+    ("value_type", "raw", "remedy"),
+    [
+        (choice("Release", "Debug"), "Relaese", "did you mean Release?"),
+        (BASE_VERSION, "2.6.0+cu124", "write 2.6.0 there, and cu124 in local-version"),
+    ],
+)
+def test_what_was_meant_is_the_remedy(value_type: ValueType, raw: str, remedy: str) -> None:
+    assert error_of(value_type.read, raw, TOML).problems[0].remedy == remedy
 
 
 @pytest.mark.parametrize(
@@ -138,9 +130,8 @@ def test_paths_are_relative_to_their_file(text: str, expected: str) -> None:
 
 
 def test_architectures_report_every_bad_one() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        ARCHITECTURES.read("99.9;12.0;77.7", COMMAND)
-    assert [problem.origin for problem in caught.value.problems] == ["-C key", "-C key"]
+    error = error_of(ARCHITECTURES.read, "99.9;12.0;77.7", COMMAND)
+    assert [problem.origin for problem in error.problems] == ["-C key", "-C key"]
     assert str(ARCHITECTURES.read(["12.0", "sm_90"], COMMAND)) == "9.0;12.0"
 
 

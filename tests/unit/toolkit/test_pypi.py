@@ -17,10 +17,10 @@ import jsonschema
 import pytest
 
 import torchwheel.toolkit
+from refusals import error_of, ids_of
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from toolkit.trees import conda_installation, linux_installation
 from torchwheel.host.this import odd_characters
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import assemble
 from torchwheel.toolkit.assemble import assemble_toolkit, is_assembled, linked_toolkit, make_linked_toolkit
@@ -55,9 +55,7 @@ def test_any_update_of_a_release_is_required_by_its_metapackage(version: str) ->
 
 @pytest.mark.parametrize("version", ["11.7", "11.8", "12.9.86"])
 def test_older_packages_have_no_nvcc(version: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        requirements_for(version)
-    assert [problem.id for problem in caught.value.problems] == ["no-nvcc-on-pypi"]
+    assert ids_of(requirements_for, version) == ["no-nvcc-on-pypi"]
 
 
 def test_what_there_is_for_which_platform() -> None:
@@ -287,25 +285,19 @@ def test_many_at_once_make_one(packages: Path, tmp_path: Path) -> None:
 
 def test_no_nvcc_among_the_packages(tmp_path: Path) -> None:
     folder = site_packages(tmp_path / "runtime", ALL - {"nvidia-cuda-nvcc"})
-    with pytest.raises(TorchwheelError) as caught:
-        assemble_toolkit(folder, tmp_path / "cache")
-    assert [problem.id for problem in caught.value.problems] == ["no-nvcc-in-packages"]
+    assert ids_of(assemble_toolkit, folder, tmp_path / "cache") == ["no-nvcc-in-packages"]
     assert not (tmp_path / "cache").exists()
 
 
 def test_packages_of_two_releases_are_refused(tmp_path: Path) -> None:
     folder = site_packages(tmp_path / "mixed", versions=VERSIONS | {"nvidia-cuda-crt": "13.1.115"})
-    with pytest.raises(TorchwheelError) as caught:
-        assemble_toolkit(folder, tmp_path / "cache")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(assemble_toolkit, folder, tmp_path / "cache").problems
     assert problem.id == "toolkit-packages-mixed" and "nvidia-cuda-crt 13.1.115" in problem.what
 
 
 def test_a_cache_that_cannot_be_written(packages: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file", encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        assemble_toolkit(packages, tmp_path / "cache")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(assemble_toolkit, packages, tmp_path / "cache").problems
     assert problem.id == "toolkit-not-assembled"
     assert "TORCHWHEEL_CACHE_DIR" in problem.remedy
 
@@ -318,16 +310,9 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "ein Cache"
 
 
-def refusal(packages: Path, cache: Path) -> str:
-    with pytest.raises(TorchwheelError) as caught:
-        assemble_toolkit(packages, cache)
-    (problem,) = caught.value.problems
-    return problem.id
-
-
 def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> None:
     (packages / NVCC).write_text("compileR", encoding="utf-8")
-    assert refusal(packages, cache) == "toolkit-file-changed"
+    assert ids_of(assemble_toolkit, packages, cache) == ["toolkit-file-changed"]
     assert [path.suffix for path in (cache / "toolkits").iterdir()] == [".lock"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
     assert Path(assemble_toolkit(packages, cache).root, "bin", "nvcc").read_text("utf-8") == "compiler"
@@ -335,11 +320,11 @@ def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> Non
 
 def test_a_file_that_is_missing_or_of_which_record_has_no_hash(packages: Path, cache: Path) -> None:
     (packages / NVCC).unlink()
-    assert refusal(packages, cache) == "toolkit-file-changed"
+    assert ids_of(assemble_toolkit, packages, cache) == ["toolkit-file-changed"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
     record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
     record.write_text(f"{NVCC},,\n", encoding="utf-8")
-    assert refusal(packages, cache) == "toolkit-file-changed"
+    assert ids_of(assemble_toolkit, packages, cache) == ["toolkit-file-changed"]
 
 
 def test_what_no_record_names_is_not_part_of_the_toolkit(packages: Path, cache: Path) -> None:
@@ -424,6 +409,4 @@ def test_the_usual_layout_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     toolkit, cache = toolkit_at(conda_installation(tmp_path / "env")), tmp_path / "cache"
     cache.touch()
-    with pytest.raises(TorchwheelError) as refused:
-        make_linked_toolkit(toolkit, cache)
-    assert [problem.id for problem in refused.value.problems] == ["toolkit-not-assembled"]
+    assert ids_of(make_linked_toolkit, toolkit, cache) == ["toolkit-not-assembled"]

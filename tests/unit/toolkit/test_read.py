@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from refusals import error_of
 from toolkit.trees import header, linux_installation, put, small
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.cuda_toolkit import (
     Toolkit,
     assumed_toolkit,
@@ -123,9 +123,7 @@ def test_a_header_without_a_version(tmp_path: Path) -> None:
 def test_no_toolkit(tmp_path: Path, part: str) -> None:
     root = small(tmp_path / "cuda")
     (root / "empty").mkdir()
-    with pytest.raises(TorchwheelError) as error:
-        toolkit_at(root / part, "-C cuda-path")
-    (problem,) = error.value.problems
+    (problem,) = error_of(toolkit_at, root / part, "-C cuda-path").problems
     assert (problem.id, problem.origin) == ("not-a-toolkit", "-C cuda-path")
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import (
     RecordRow,
@@ -138,9 +139,7 @@ def test_an_oversized_and_a_damaged_member(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "w.whl", ("torch/a.py", b"0123456789"))
     path.write_bytes(path.read_bytes().replace(b"0123456789", b"012345678x"))
     with open_wheel(path) as archive:
-        with pytest.raises(TorchwheelError) as caught:
-            archive.read("torch/a.py", 9)
-        assert caught.value.problems == (
+        assert error_of(archive.read, "torch/a.py", 9).problems == (
             Problem.of(
                 "oversized-member", origin=path, what="torch/a.py has 10 bytes; no honest one has more than 9"
             ),

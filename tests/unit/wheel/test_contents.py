@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of, ids_of, origins_of
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import (
     Library,
     TorchVersion,
@@ -103,18 +104,14 @@ def test_what_a_driver_can_load() -> None:
 @pytest.mark.parametrize("name", ["torch.whl", "torch-2.14.1.zip", "torch-x-py3-none-any.whl"])
 def test_file_names_of_no_wheel(recipe: Any, tmp_path: Path, name: str) -> None:
     recipe().write(tmp_path).rename(tmp_path / name)
-    with pytest.raises(TorchwheelError) as caught:
-        inspect_wheel(tmp_path / name)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(inspect_wheel, tmp_path / name).problems
     assert problem.id == "bad-wheel-file-name"
     assert repr(name) in problem.what
     assert problem.origin == str(tmp_path / name)
 
 
 def test_a_file_that_is_not_there_is_missing_whatever_its_name(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        inspect_wheel(tmp_path / "torch.whl")
-    assert [problem.id for problem in caught.value.problems] == ["unreadable-file"]
+    assert ids_of(inspect_wheel, tmp_path / "torch.whl") == ["unreadable-file"]
 
 
 def test_no_room_to_look_into_a_library(
@@ -124,9 +121,7 @@ def test_no_room_to_look_into_a_library(
     path = recipe(files={"torch/_C.so": library}).write(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: namedtuple("usage", "free")(100))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(TorchwheelError) as caught:
-        inspect_wheel(path)
-    assert caught.value.problems == (
+    assert error_of(inspect_wheel, path).problems == (
         Problem.of(
             "no-space",
             origin=path,
@@ -166,11 +161,7 @@ def test_the_disk_is_full_while_unpacking(recipe: Any, samples: Any, tmp_path: P
 
 def test_a_damaged_library_names_itself(recipe: Any, samples: Any, tmp_path: Path) -> None:
     path = recipe(files={"torch/_C.so": samples.library()[:-1]}).write(tmp_path)
-    with pytest.raises(TorchwheelError) as caught:
-        inspect_wheel(path)
-    assert [(one.id, one.origin) for one in caught.value.problems] == [
-        ("damaged-library", f"{path}: torch/_C.so")
-    ]
+    assert origins_of(inspect_wheel, path) == [("damaged-library", f"{path}: torch/_C.so")]
 
 
 def test_as_pytorch_writes_it() -> None:
@@ -207,8 +198,6 @@ git_version: str
     "source", [b"def", b"\0", b"\xff\xfe", b"(" * 100_000], ids=["syntax", "NUL", "not UTF-8", "nesting"]
 )
 def test_not_python(source: bytes) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_torch_version(source, "w.whl: torch/version.py")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(parse_torch_version, source, "w.whl: torch/version.py").problems
     assert problem.id == "malformed-version-file"
     assert problem.origin == "w.whl: torch/version.py"

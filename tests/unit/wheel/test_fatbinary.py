@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
@@ -41,9 +42,7 @@ def test_files_of_code_for_amds_gpus_count_whatever_their_name(start: bytes) -> 
 
 def damage(data: bytes) -> str:
     """Where a fat binary is damaged."""
-    with pytest.raises(TorchwheelError) as caught:
-        read(data)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(read, data).problems
     assert (problem.id, problem.origin) == ("damaged-fat-binary", "lib.so")
     return problem.what.partition("at byte ")[2].partition(",")[0]
 

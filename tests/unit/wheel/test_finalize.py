@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from torchwheel.reporting.errors import Problem, TorchwheelError, error
+from refusals import error_of
+from torchwheel.reporting.errors import Problem, error
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from wheel_samples import WheelRecipe, agrees_with_record
@@ -66,9 +67,7 @@ def test_a_sound_wheel_is_moved_with_its_manifest(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_stops_it_and_leaves_the_wheel_where_it_was(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, ONE, OTHER, skip_check=("other",))
-    assert caught.value.problems == (ONE,)
+    assert error_of(finalized, tmp_path, ONE, OTHER, skip_check=("other",)).problems == (ONE,)
     assert list((tmp_path / "out").iterdir()) == []
     assert len(list(tmp_path.glob("*.whl"))) == 1
 
@@ -93,9 +92,7 @@ def test_odd_names_are_said_and_recorded(tmp_path: Path, capsys: pytest.CaptureF
     "members", [{"torch/su": 0o104755}, {"torch/sg": 0o102755}, {"numpy-1.0.data/scripts/ls": 0o644}]
 )
 def test_what_no_honest_build_makes_is_refused(tmp_path: Path, members: dict[str, int]) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, members=members)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(finalized, tmp_path, members=members).problems
     (name,) = members
     assert (problem.id, problem.what.endswith(f": {name}")) == ("suspicious-member", True)
     assert list((tmp_path / "out").iterdir()) == []

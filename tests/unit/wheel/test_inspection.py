@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of
 from torchwheel.hardware.arch import HowItRuns
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import Library, TorchVersion
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 from torchwheel.wheel.inspection import Inspected, inspect, judge_suitability, named_gpus
@@ -258,9 +258,7 @@ def test_gpus_by_name_or_capability(name: str, expected: list[tuple[str, str]]) 
 
 
 def test_all_unknown_gpus_are_told_at_once() -> None:
-    with pytest.raises(TorchwheelError) as error:
-        named_gpus(["rtx5071", "zzz", "RTX 6000", "t4", "native"], {"PATH": ""})
-    problems = error.value.problems
+    problems = error_of(named_gpus, ["rtx5071", "zzz", "RTX 6000", "t4", "native"], {"PATH": ""}).problems
     assert [problem.id for problem in problems] == [
         "unknown-gpu",
         "unknown-gpu",

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import torchwheel
-from torchwheel.reporting.errors import TorchwheelError
+from refusals import error_of
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.finalize import manifest_document
 from torchwheel.wheel.manifest import MANIFEST_NAME, as_written, manifest_bytes, read_manifest
@@ -132,10 +132,9 @@ def test_it_is_read_back_from_the_wheel(contents: WheelContents) -> None:
 def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes, problem: str) -> None:
     path = recipe(version="2.0").write(tmp_path)
     add_members(path, path, {MANIFEST_NAME: data}, environment={})
-    with pytest.raises(TorchwheelError) as caught:
-        read_manifest(path)
+    error = error_of(read_manifest, path)
     origin = f"{path}: torch-2.0.dist-info/torchwheel.json"
-    assert [(one.id, one.origin) for one in caught.value.problems] == [(problem, origin)]
+    assert [(one.id, one.origin) for one in error.problems] == [(problem, origin)]
 
 
 @pytest.mark.parametrize(
@@ -150,10 +149,9 @@ def test_a_part_of_another_type(recipe: Any, tmp_path: Path, part: str, value: d
     path = recipe(version="2.0").write(tmp_path)
     document = {**manifest_document(EXTENSIONS, inspect_wheel(path)), **value}
     add_members(path, path, {MANIFEST_NAME: manifest_bytes(document)}, environment={})
-    with pytest.raises(TorchwheelError) as caught:
-        read_manifest(path)
-    assert [problem.id for problem in caught.value.problems] == ["malformed-manifest"]
-    assert f" {part} " in caught.value.problems[0].what
+    error = error_of(read_manifest, path)
+    assert [problem.id for problem in error.problems] == ["malformed-manifest"]
+    assert f" {part} " in error.problems[0].what
 
 
 def test_the_name_of_a_folder_replaces_it_in_any_letters() -> None:

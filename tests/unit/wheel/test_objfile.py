@@ -11,8 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from refusals import error_of
 from torchwheel import wheel
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.objfile import (
     LibraryFormat,
@@ -30,9 +31,7 @@ def sections(data: bytes) -> tuple[Section, ...]:
 
 
 def damage(data: bytes) -> str:
-    with pytest.raises(TorchwheelError) as caught:
-        sections(data)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(sections, data).problems
     assert (problem.id, problem.remedy, problem.origin) == (
         "damaged-library",
         "build or download the file again",
@@ -103,9 +102,7 @@ def test_a_file_without_tables(samples: Any) -> None:
 
 
 def problem_of(data: bytes) -> Problem:
-    with pytest.raises(TorchwheelError) as caught:
-        read_linkage(io.BytesIO(data), "lib")
-    (problem,) = caught.value.problems
+    (problem,) = error_of(read_linkage, io.BytesIO(data), "lib").problems
     return problem
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusals import error_of, ids_of
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.objfile import LibraryFormat, Linkage, read_linkage
 
@@ -79,15 +80,11 @@ def test_ordinary_and_delayed_imports(without_lists: bool) -> None:
 
 
 def test_32_bits() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        read(dll(IMPORTS, magic=0x10B))
-    assert [problem.id for problem in caught.value.problems] == ["unknown-library-format"]
+    assert ids_of(read, dll(IMPORTS, magic=0x10B)) == ["unknown-library-format"]
 
 
 def damage(data: bytes) -> str:
-    with pytest.raises(TorchwheelError) as caught:
-        read(data)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(read, data).problems
     assert (problem.id, problem.origin) == ("damaged-library", "lib")
     return problem.what.removeprefix("this is not a complete library: ")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from wheel.wheelfile import WheelFile
 
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from refusals import error_of, origins_of
+from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import Relabelling, relabel_metadata, relabel_wheel
 from wheel_samples import compressed, is_sound
@@ -109,9 +110,7 @@ def test_compressed_tags_are_expanded(wheel: Path, out: Path) -> None:
 
 
 def test_a_contradiction_leaves_nothing_behind(wheel: Path, out: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        relabel_wheel(wheel, out, Relabelling(VERSION, ("torch<2.4",)), environment={})
-    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+    assert origins_of(relabel_wheel, wheel, out, Relabelling(VERSION, ("torch<2.4",)), environment={}) == [
         ("contradictory-requirements", str(wheel))
     ]
     assert list(out.iterdir()) == []
@@ -125,9 +124,7 @@ def test_folders_of_two_versions(wheel: Path, out: Path, tmp_path: Path) -> None
             if not name.endswith("RECORD"):
                 new.writestr(name, old.read(name))
         new.writestr(f"my_kernels-{VERSION}.data/scripts/tool", b"")
-    with pytest.raises(TorchwheelError) as caught:
-        relabel_wheel(mixed, out, WHOLE, environment={})
-    assert caught.value.problems == (
+    assert error_of(relabel_wheel, mixed, out, WHOLE, environment={}).problems == (
         Problem.of("forbidden-member/twice", origin=mixed, names=f"my_kernels-{VERSION}.data/scripts/tool"),
     )
     assert list(out.iterdir()) == []

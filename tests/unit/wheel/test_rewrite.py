@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from refusals import error_of
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import RecordRow, open_wheel, render_record, row_for
 from torchwheel.wheel.rewrite import EARLIEST, RawMember, add_member, copy_members, raw_members
@@ -177,9 +178,9 @@ def test_a_wheel_that_disagrees_with_its_record(recipe: Any, tmp_path: Path) -> 
     target.parent.mkdir()
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("torch/smuggled.py", b"")
-    with pytest.raises(TorchwheelError) as caught:
-        add_members(path, target, MEMBERS, environment={})
-    assert caught.value.problems == (Problem.of("record-mismatch", origin=path, names="torch/smuggled.py"),)
+    assert error_of(add_members, path, target, MEMBERS, environment={}).problems == (
+        Problem.of("record-mismatch", origin=path, names="torch/smuggled.py"),
+    )
     assert list(target.parent.iterdir()) == []
 
 
@@ -190,9 +191,7 @@ def test_headers_that_contradict_the_table_of_contents(recipe: Any, tmp_path: Pa
 
     def message(data: bytes) -> str:
         path.write_bytes(data)
-        with pytest.raises(TorchwheelError) as caught:
-            add_members(path, tmp_path / "out.whl", MEMBERS, environment={})
-        (problem,) = caught.value.problems
+        (problem,) = error_of(add_members, path, tmp_path / "out.whl", MEMBERS, environment={}).problems
         assert problem.id == "damaged-wheel"
         return problem.what
 
