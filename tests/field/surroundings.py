@@ -17,6 +17,7 @@ from backend.builds import make_tree, snapshot
 from field.combinations import RELEASES, TOOLKITS, Combination, find_clangs, find_interpreter, find_toolkits
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from locales import make_locales
+from put import append, put
 from torchwheel.cli.adopt import adopt
 from torchwheel.system.files import short_digest
 
@@ -246,9 +247,7 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
 def _close(folder: Path) -> None:
     """Make a folder of root's alone, with all that is looked for in places that variables name."""
     for name in ("bin/cc", "bin/nvcc", "lib/torch.py", ".config/pip/pip.conf"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
+        put(folder / name, "#!/bin/sh\nexit 1\n", 0o755)
     folder.chmod(0o700)
 
 
@@ -316,8 +315,7 @@ def _make_project(combination: Combination, root: Path, tree: Path, settings: Ma
     table = f"\n[tool.torchwheel]\n{table if combination['settings'] == 'TOML' else ''}"
     if combination["project"].startswith("adopted"):
         project = tree
-        with (tree / "pyproject.toml").open("a", encoding="utf-8") as stream:
-            stream.write(table)
+        append(tree / "pyproject.toml", table)
     else:
         project = root / "project"
         project.mkdir()
@@ -449,8 +447,7 @@ def _installer_variables(
                 for name in ("constraint-dependencies", "build-constraint-dependencies")
             ]
         for name, lines in {"pip/pip.conf": ["[global]", *pip], "uv/uv.toml": uv}.items():
-            (configuration / name).parent.mkdir(parents=True, exist_ok=True)
-            (configuration / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+            put(configuration / name, "\n".join(lines) + "\n")
         return {}
     variables = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address}
     if "constraints" in level:

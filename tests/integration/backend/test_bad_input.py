@@ -25,6 +25,7 @@ from backend.builds import (
     wrapper,
 )
 from backend.builds import torchwheel as command
+from put import append, put
 from toolkit.trees import linux_installation
 from tree.small_trees import commit_all
 
@@ -56,8 +57,7 @@ def by_hook(
     tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     project = out.parent / "project"
-    project.mkdir(exist_ok=True)
-    (project / "pyproject.toml").write_text(f"[tool.torchwheel]\nsource = '{tree}'\n", encoding="utf-8")
+    put(project / "pyproject.toml", f"[tool.torchwheel]\nsource = '{tree}'\n")
     return run(sys.executable, "-c", HOOK, out, json.dumps(settings), cwd=project, env=env)
 
 
@@ -131,9 +131,7 @@ unix_permissions = pytest.mark.skipif(os.name == "nt", reason="Windows has other
 
 @unix_permissions
 def test_an_unreadable_pyproject(tmp_path: Path) -> None:
-    path = tmp_path / "pyproject.toml"
-    path.write_text("[tool.torchwheel]\n", encoding="utf-8")
-    path.chmod(0)
+    put(tmp_path / "pyproject.toml", "[tool.torchwheel]\n", 0)
     build = without_privileges(*command("build", tmp_path))
     answer = run(*build, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
     assert (answer.returncode, ids_in(answer.stderr)) == (2, ["unreadable-file"])
@@ -183,9 +181,7 @@ def test_a_traceback_is_there_for_who_asks(tree: Path, tmp_path: Path, how: str)
     variables = {"TORCHWHEEL_TRACEBACK": "1"} if how == "variable" else {}
     (tmp_path / "project").mkdir()
     line = "traceback = true\n" if how == "project" else ""
-    (tmp_path / "project" / "pyproject.toml").write_text(
-        f"[tool.torchwheel]\nsource = '{tree}'\n{line}", encoding="utf-8"
-    )
+    put(tmp_path / "project" / "pyproject.toml", f"[tool.torchwheel]\nsource = '{tree}'\n{line}")
     environment = clean_environment(tmp_path / "cache", **variables)
     arguments = (tmp_path / "out", json.dumps(settings))
     answer = run(sys.executable, "-c", HOOK, *arguments, cwd=tmp_path / "project", env=environment)
@@ -222,8 +218,7 @@ def test_a_define_arrives_exactly(generation: str, tmp_path: Path) -> None:
     asked = {f"{prefix}{name}": value for prefix in ("", "USE_", "CMAKE_") for name, value in STRANGE.items()}
     defines = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in asked.items())
     project = wrapper(tmp_path / "Projekt ü", tree, **{"build-env": '"current"'})
-    with (project / "pyproject.toml").open("a", encoding="utf-8") as stream:
-        stream.write(f"\n[tool.torchwheel.define]\n{defines}")
+    append(project / "pyproject.toml", f"\n[tool.torchwheel.define]\n{defines}")
     options = ("-C", "define.FROM_COMMAND=a;b \"c\" 'd' é")
     answer = run(
         *command("build", "--configure-only", project, *options),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from preflight.contexts import context
+from put import put, put_all
 from torchwheel.host import this
 from torchwheel.host.this import cache_folder, odd_characters, temporary_variables
 from torchwheel.plan.defines import cmake_file
@@ -59,12 +60,9 @@ install(TARGETS first second tool LIBRARY DESTINATION lib RUNTIME DESTINATION bi
 
 def build(tree: Path, folder: Path, temporary: Path) -> None:
     """Configure, build and run a small project with the CMake file that torchwheel gives a tree."""
-    for name, text in FILES.items():
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text(text, encoding="utf-8")
-    folder.mkdir(parents=True, exist_ok=True)
-    options = folder / "options.cmake"
-    options.write_text(cmake_file({}, maps_paths=True, launcher=("env", f"BUILD={folder}")), encoding="utf-8")
+    put_all(tree, FILES)
+    text = cmake_file({}, maps_paths=True, launcher=("env", f"BUILD={folder}"))
+    options = put(folder / "options.cmake", text)
     commands = (
         ["cmake", "-GNinja", f"-DPYTHON={sys.executable}", f"-DCMAKE_PROJECT_INCLUDE_BEFORE={options}", tree],
         ["cmake", "--build", "."],

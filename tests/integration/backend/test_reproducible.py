@@ -12,6 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, LATER, check, clean_environment, make_tree, torchwheel
 from places import REPOSITORY
+from put import put_all
 from torchwheel.plan.defines import cmake_file
 from torchwheel.reproducible import nvcc_naming
 
@@ -92,16 +93,15 @@ def test_a_library_with_device_code(tmp_path: Path) -> None:
     for told, same in ((True, True), (False, False)):
         found = []
         for place in (tmp_path / f"{told}", tmp_path / "an other é path" / f"{told}"):
-            (place / "cuda").mkdir(parents=True)
             text = cmake_file({}, maps_paths=told, reproducible=told, nvcc=nvcc_naming("13.0"))
-            for name, content in {
+            files = {
                 "defines.cmake": text,
                 "CMakeLists.txt": CUDA_PROJECT,
                 "c10.cpp": "int c10() { return 1; }\n",
                 "cuda/CMakeLists.txt": "add_library(c10_cuda SHARED k.cu)\ntarget_link_libraries(c10_cuda c10)\n",
                 "cuda/k.cu": CUDA_SOURCE,
-            }.items():
-                (place / name).write_text(content, encoding="utf-8")
+            }
+            put_all(place, files)
             environment = clean_environment(tmp_path / "cache")
             define = f"-DCMAKE_PROJECT_INCLUDE_BEFORE={place / 'defines.cmake'}"
             check("cmake", "-GNinja", "-Bbuild", define, ".", cwd=place, env=environment)

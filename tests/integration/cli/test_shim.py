@@ -20,6 +20,7 @@ import pytest
 from build import ProjectBuilder
 from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
+from put import append, put
 from torchwheel.cli.adopt import adopt
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import read_tree
@@ -191,8 +192,7 @@ TREES = {"setup.py": setup_py_tree, "scikit-build-core": scikit_build_core_tree}
 def stand_in(folder: Path, hooks: Sequence[str] = ALL_HOOKS) -> dict[str, str]:
     """The environment in which a torchwheel with these hooks is there."""
     package = folder / "torchwheel"
-    package.mkdir(parents=True, exist_ok=True)
-    (package / "__init__.py").write_text("", encoding="utf-8")
+    put(package / "__init__.py")
     (package / "backend.py").write_text(STAND_IN.format(hooks=set(hooks)), encoding="utf-8")
     return {"PYTHONPATH": str(folder)}
 
@@ -266,10 +266,7 @@ def test_asked_for_a_target_torchwheel_serves(
     line: str,
 ) -> None:
     root = setup_py_tree(tmp_path / "t")
-    pyproject = root / "pyproject.toml"
-    pyproject.write_text(
-        pyproject.read_text(encoding="utf-8") + f"[tool.torchwheel]\n{line}\n", encoding="utf-8"
-    )
+    append(root / "pyproject.toml", f"[tool.torchwheel]\n{line}\n")
     adopt(root)
     frontend = Frontend(root, bare_python, stand_in(tmp_path / "site") | variable)
     out = tmp_path / "out"
@@ -291,8 +288,7 @@ def test_asked_for_a_target_torchwheel_serves(
 )
 def test_other_settings_ask_for_no_target(bare_python: Path, tmp_path: Path, table: str) -> None:
     root = setup_py_tree(tmp_path / "t")
-    pyproject = root / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text(encoding="utf-8") + table, encoding="utf-8")
+    append(root / "pyproject.toml", table)
     adopt(root)
     environment = stand_in(tmp_path / "site") | {"TORCHWHEEL_TARGET": ""}
     frontend = Frontend(root, bare_python, environment)
@@ -342,8 +338,7 @@ def test_an_own_backend_that_fails_at_its_import(bare_python: Path, tmp_path: Pa
     """As setuptools 65 does with Python 3.12, by an AttributeError."""
     root = setup_py_tree(tmp_path / "t")
     adopt(root)
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "setuptools.py").write_text("import os\nos.no_such_name\n", encoding="utf-8")
+    put(tmp_path / "site" / "setuptools.py", "import os\nos.no_such_name\n")
     frontend = Frontend(root, bare_python, stand_in(tmp_path / "site"))
     with pytest.raises(HookFailed) as caught:
         frontend.hooks.build_wheel(str(tmp_path))
@@ -452,8 +447,7 @@ def test_metadata_comes_from_the_backend_that_serves(bare_python: Path, tmp_path
 def test_a_backend_of_the_trees_own_with_few_hooks(bare_python: Path, tmp_path: Path) -> None:
     """As ``backend-path`` and ``module:object`` name it, with the optional hooks left out."""
     root = setup_py_tree(tmp_path / "t")
-    (root / "tools").mkdir()
-    (root / "tools" / "own_backend.py").write_text(OWN_BACKEND, encoding="utf-8")
+    put(root / "tools" / "own_backend.py", OWN_BACKEND)
     adopt(root)
     pyproject = root / "pyproject.toml"
     own = 'build-backend = "own_backend:object_with_hooks"\nbackend-path = ["tools"]'

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from extension.interpreters import module_suffix, wheel_tag
+from put import put_all
 
 BIND = """
 #include <Python.h>
@@ -74,16 +75,14 @@ target_link_libraries(tiny._C PRIVATE given)
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "pro jekt é"
-    contents = {
+    files = {
         "csrc/bind.cpp": BIND,
         "csrc/kernel.cu": KERNEL,
         "include folder/given.h": "#define FACTOR 3\n",
         "tiny/__init__.py": "from ._C import answer as answer\n",
         "pyproject.toml": PYPROJECT + TABLE,
     }
-    for name, text in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+    put_all(folder, files)
     return folder
 
 
@@ -175,8 +174,7 @@ def test_uv_builds_an_sdist_and_the_wheel_from_it(project: Path, torch_python: s
     if way == "setup.py":
         script = SETUP_PY.replace(', "csrc/kernel.cu"', "").replace('("WITH_CUDA", None), ', "")
         texts = {"pyproject.toml": PYPROJECT.partition("[project]")[0], "setup.py": script}
-    for name, text in texts.items():
-        (project / name).write_text(text, encoding="utf-8")
+    put_all(project, texts)
     builder = Builder(torch_python, project)
     uv = [sys.executable, "-m", "uv", "build", "--no-build-isolation", "--python", torch_python]
     done = builder.command(*uv, "-C", "target=cpu", "-o", str(builder.out))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from put import put_all
+
 pytestmark = pytest.mark.torch
 
 OPERATOR = """\
@@ -32,9 +34,7 @@ USE = "import torch, door._C; print(torch.ops.door.scale(torch.ones(3), 2.0).tol
 def project(tmp_path: Path) -> Path:
     """A project that a kernel author migrated, in a folder with a space and an umlaut."""
     folder = tmp_path / "mein Türchen"
-    for path, text in (("csrc/op.cpp", OPERATOR), ("door/__init__.py", "")):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+    put_all(folder, {"csrc/op.cpp": OPERATOR, "door/__init__.py": ""})
     return folder
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
+from put import put
 from refusals import error_of, ids_of
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
@@ -52,9 +53,7 @@ class Place:
         }
 
     def configured(self, program: str, text: str) -> None:
-        file = self.home / ".config" / program / ("pip.conf" if program == "pip" else "uv.toml")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        put(self.home / ".config" / program / ("pip.conf" if program == "pip" else "uv.toml"), text)
 
     def installed(self, name: str = "environment", **more: str) -> dict[str, str]:
         folder = self.home / "environments" / name
@@ -263,8 +262,7 @@ def test_what_uvs_files_say_about_versions(place: Place) -> None:
     for without in ("# [tool.uv]\ntool = 3\n", "# [tool.uv]\n", "[[tool.uv]]\nno-build = true\n"):
         project.write_text(without, "utf-8")
         assert version_choices(environment) == ['exclude-newer="2026-01-01"']
-    own = place.home / "own.toml"
-    own.write_text("no-build = true\n", encoding="utf-8")
+    own = put(place.home / "own.toml", "no-build = true\n")
     assert version_choices({**environment, "UV_CONFIG_FILE": str(own)}) == ["no-build=true"]
     assert version_choices({**environment, "UV_NO_CONFIG": "1"}) == []
     assert 'UV_EXCLUDE_NEWER="1 week"' in version_choices({**environment, "UV_EXCLUDE_NEWER": "1 week"})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from places import HOSTS, MINITORCH
+from put import put
 from refusals import error_of
 from toolkit.trees import linux_installation
 from torchwheel.engine.build import preflight_request
@@ -27,10 +28,7 @@ Machine = tuple[Mapping[str, str], Mapping[str, str]]
 
 
 def program(path: Path, script: str) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
+    return str(put(path, f"#!/bin/sh\n{script}\n", 0o755))
 
 
 def compilers(tmp_path: Path, script: str = "echo 12.2.0") -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from refusals import ids_of
 from torchwheel.tree.git import Checkout
 from torchwheel.tree.source_files import VendoredLibrary, vendored_libraries
@@ -30,25 +31,20 @@ Files: third_party/gone, ../outer
 """
 
 
-def write(file: Path, text: str = "") -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A checkout with a submodule that has one of its own, and a copied library."""
     inner, outer, tree = (tmp_path / name for name in ("inner", "outer", "tree"))
-    write(inner / "CMakeLists.txt", "project(inner LANGUAGES CXX VERSION 1.4)")
+    put(inner / "CMakeLists.txt", "project(inner LANGUAGES CXX VERSION 1.4)")
     commit_all(inner)
-    write(outer / "file")
+    put(outer / "file")
     commit_all(outer)
     git(outer, "submodule", "add", str(inner), "support/inner")
     commit_all(outer)
     git(outer, "tag", "v11.0.2")
-    write(tree / "third_party" / "miniz-3.0.2" / "LICENSE", "MIT")
-    write(tree / "third_party" / "LICENSES_BUNDLED.txt", LICENCES)
-    write(tree / "third_party" / "README.md")
+    put(tree / "third_party" / "miniz-3.0.2" / "LICENSE", "MIT")
+    put(tree / "third_party" / "LICENSES_BUNDLED.txt", LICENCES)
+    put(tree / "third_party" / "README.md")
     commit_all(tree)
     git(tree, "submodule", "add", str(outer), "third_party/fmt")
     git(tree, "submodule", "update", "--init", "--recursive")
@@ -73,7 +69,7 @@ def test_submodules_and_copies(tree: Path) -> None:
 
 def test_an_sdist_remembers_the_commits(tree: Path) -> None:
     before = expected(tree)
-    write(tree / SOURCE_FACTS_FILE, source_facts_json(Checkout(), "", submodule_states(tree)).decode())
+    put(tree / SOURCE_FACTS_FILE, source_facts_json(Checkout(), "", submodule_states(tree)).decode())
     for folder in (tree, tree / "third_party/fmt", tree / "third_party/fmt/support/inner"):
         git_folder = folder / ".git"
         shutil.rmtree(git_folder) if git_folder.is_dir() else git_folder.unlink()
@@ -81,9 +77,9 @@ def test_an_sdist_remembers_the_commits(tree: Path) -> None:
 
 
 def test_an_archive_says_what_its_files_say(tmp_path: Path) -> None:
-    write(tmp_path / ".gitmodules", '[submodule "a"]\npath = deps/a\nurl = https://example.org/a.git\n')
+    put(tmp_path / ".gitmodules", '[submodule "a"]\npath = deps/a\nurl = https://example.org/a.git\n')
     assert vendored_libraries(tmp_path) == ()
-    write(tmp_path / "deps" / "a" / "VERSION", "2.7.1\n")
+    put(tmp_path / "deps" / "a" / "VERSION", "2.7.1\n")
     url = "https://example.org/a.git"
     assert vendored_libraries(tmp_path) == (VendoredLibrary("deps/a", "a", "2.7.1", None, url, None),)
 
@@ -92,6 +88,6 @@ def test_an_archive_says_what_its_files_say(tmp_path: Path) -> None:
     "states", ['["a"]', '{"deps/a": 1}', '{"deps/a": {"commit": 1}}', '{"deps/a": {"x": ""}}']
 )
 def test_facts_of_another_form(tmp_path: Path, states: str) -> None:
-    write(tmp_path / ".gitmodules", '[submodule "a"]\npath = deps/a\n')
-    write(tmp_path / SOURCE_FACTS_FILE, f'{{"submodules": {states}}}')
+    put(tmp_path / ".gitmodules", '[submodule "a"]\npath = deps/a\n')
+    put(tmp_path / SOURCE_FACTS_FILE, f'{{"submodules": {states}}}')
     assert ids_of(vendored_libraries, tmp_path) == ["malformed-source-facts"]

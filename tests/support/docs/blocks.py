@@ -32,7 +32,8 @@ from string import ascii_lowercase
 
 from fleet.sites import SiteRecipe
 from places import REPOSITORY
-from toolkit.trees import put, small
+from put import put
+from toolkit.trees import small
 from wheel_samples import Entry, Samples, WheelRecipe
 
 PAGES = [

@@ -14,6 +14,7 @@ from typing import Any
 from extension.torch_releases import install
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 from places import REPOSITORY
+from put import put
 from torchwheel.system.toml import read_toml
 
 MODULE = """\
@@ -88,18 +89,14 @@ class Built:
             # Its libraries are empty: to a linker, scripts in which nothing is.
             install(self.packages, torch)
         own = self.packages / "torchwheel-0.1.0.dist-info"
-        own.mkdir(parents=True)
-        (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
+        put(own / "METADATA", "Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n")
         entries = read_toml(REPOSITORY / "pyproject.toml")["project"]["entry-points"].items()
         lines = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in one.items()) for group, one in entries)
         (own / "entry_points.txt").write_text("".join(lines), "utf-8")
 
     def write(self, name: str, text: str) -> Path:
         """Give a file of the project this content."""
-        file = self.project / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return file
+        return put(self.project / name, text)
 
     def add(self, name: str, text: str) -> None:
         """Add to the end of a file of the project."""

@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from put import put
+
 SASS, PTX = 2, 1
 PLAIN, ONLY_THIS, FAMILY = 0, 0x100000, 0x200000
 
@@ -59,18 +61,18 @@ class TorchTree:
         self.write_python(root)
         self.write_version(root)
         for header in ("c10/macros/Macros.h", "ATen/ATen.h", "torch/csrc/api/include/torch/all.h"):
-            _put(root / "include" / header, "#pragma once\n")
+            put(root / "include" / header, "#pragma once\n")
         for name in self.libraries:
             library = root / "lib" / f"lib{name}.so"
             library.parent.mkdir(exist_ok=True)
             # Those that nothing is read of are empty.
             library.write_bytes(self.code if name == "torch_cuda" else b"")
-        _put(root / "share/cmake/Torch/TorchConfig.cmake", self.config)
+        put(root / "share/cmake/Torch/TorchConfig.cmake", self.config)
         return root
 
     def write_python(self, root: Path) -> None:
         """What an import loads first."""
-        _put(root / "__init__.py", "")
+        put(root / "__init__.py", "")
 
     def write_version(self, root: Path) -> None:
         """``version.py`` as tools/generate_torch_version.py of 2.14 writes it."""
@@ -85,15 +87,15 @@ class TorchTree:
             f"cuda: Optional[str] = {self.cuda!r}",
         ]
         lines += [f"git_version = {self.git_version!r}", f"hip: Optional[str] = {self.hip!r}", ""]
-        _put(root / "version.py", "\n".join(lines))
+        put(root / "version.py", "\n".join(lines))
 
 
 def write_metadata(site_packages: Path, version: str) -> None:
     """The ``.dist-info`` that installing a wheel leaves."""
     folder = site_packages / f"torch-{version}.dist-info"
-    _put(folder / "METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n\nTensors\n")
-    _put(folder / "INSTALLER", "pip\n")
-    _put(folder / "RECORD", "torch/__init__.py,,\n")
+    put(folder / "METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n\nTensors\n")
+    put(folder / "INSTALLER", "pip\n")
+    put(folder / "RECORD", "torch/__init__.py,,\n")
 
 
 def install(site_packages: Path, tree: TorchTree | None = None, metadata: str | None = None) -> Path:
@@ -101,8 +103,3 @@ def install(site_packages: Path, tree: TorchTree | None = None, metadata: str | 
     tree = tree or TorchTree()
     write_metadata(site_packages, metadata or tree.version)
     return tree.write(site_packages / "torch")
-
-
-def _put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")

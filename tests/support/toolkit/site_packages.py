@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit.trees import header, put
+from put import put
+from toolkit.trees import header
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.wheel.archive import render_record, row_for
 

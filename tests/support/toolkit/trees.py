@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-
-def put(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+from put import put
 
 
 def header(number: int) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
+from put import append, put
 from refusals import error_of, ids_of
 from torchwheel.cli import adopt as adopting
 from torchwheel.cli.adopt import Adoption, adopt, undo
@@ -86,8 +87,7 @@ def test_adopting_twice_brings_the_current_shim(root: Path, shim: bytes | None) 
 
 
 def test_other_files_in_backend_stay(root: Path) -> None:
-    (root / "backend").mkdir()
-    (root / "backend" / "kernels.cpp").write_text("int main() {}", encoding="utf-8")
+    put(root / "backend" / "kernels.cpp", "int main() {}")
     before = contents(root)
     adopt(root)
     compiled = root / "backend" / "__pycache__" / "torchwheel_shim.cpython-311.pyc"
@@ -99,9 +99,7 @@ def test_other_files_in_backend_stay(root: Path) -> None:
 
 @pytest.mark.parametrize("taken", ["backend", SHIM])
 def test_something_else_in_our_place(root: Path, taken: str) -> None:
-    place = root / taken
-    place.parent.mkdir(exist_ok=True)
-    place.write_text("mine", encoding="utf-8")
+    place = put(root / taken, "mine")
     before = contents(root)
     assert str(error_of(adopt, root)) == (
         Problem.of("file-in-the-way", origin=root, file=place, shim=root / SHIM).render()
@@ -129,19 +127,18 @@ def test_what_an_older_adoption_left_behind_is_overwritten(root: Path) -> None:
 
 def test_edits_since_survive_undoing(root: Path) -> None:
     adopt(root)
-    pyproject = root / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text(encoding="utf-8") + "\n[tool.new]\nx = 1\n", encoding="utf-8")
+    append(root / "pyproject.toml", "\n[tool.new]\nx = 1\n")
     undo(root)
-    assert pyproject.read_text(encoding="utf-8") == SETUP_PY_PYPROJECT + "\n[tool.new]\nx = 1\n"
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert text == SETUP_PY_PYPROJECT + "\n[tool.new]\nx = 1\n"
 
 
 def test_edits_since_survive_in_a_file_that_adopt_created(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", None)
     adopt(root)
-    pyproject = root / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    append(root / "pyproject.toml", "# mine\n")
     assert undo(root).edited == ("pyproject.toml",)
-    assert pyproject.read_text(encoding="utf-8").strip() == "# mine"
+    assert (root / "pyproject.toml").read_text(encoding="utf-8").strip() == "# mine"
 
 
 @pytest.mark.parametrize(

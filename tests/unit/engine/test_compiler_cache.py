@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.engine.cache_session import CacheUse, CompilerCache, ccache_use, write_compiler_launcher
 from torchwheel.host.compiler_cache import LAUNCHER
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -54,8 +55,7 @@ CONFIGURATION = """\
 def environment(tmp_path: Path) -> dict[str, str]:
     """A PATH whose ccache tells of two files of settings, and whose sccache is a server that counts what it likes."""
     folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "ccache").write_text(f"#!/bin/sh\ncat <<'END'\n{CONFIGURATION}END\n", encoding="utf-8")
+    put(folder / "ccache", f"#!/bin/sh\ncat <<'END'\n{CONFIGURATION}END\n")
     # A line for the shell, which Python takes for a string: #! takes no path with a space.
     start = f"#!/bin/sh\n''''exec '{sys.executable}' \"$0\" \"$@\" #'''\n"
     (folder / "sccache").write_text(start + FAKE_SCCACHE, encoding="utf-8")
@@ -101,8 +101,7 @@ def test_a_cache_that_is_switched_off_says_so(
     """It said that nothing was compiled."""
     if not shutil.which("ccache"):
         pytest.skip("ccache is not installed")
-    file = tmp_path / "ccache.conf"
-    file.write_text("disable = true\n" if setting == "file" else "", encoding="utf-8")
+    file = put(tmp_path / "ccache.conf", "disable = true\n" if setting == "file" else "")
     # ccache needs a home, which a user without a name has by no database.
     own = {"CCACHE_CONFIGPATH": str(file), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     own |= {"CCACHE_DISABLE": "1"} if setting == "variable" else {}
@@ -130,9 +129,7 @@ NO_COMPILATION = "# a.o\ncalled_for_link\n"
     ],
 )
 def test_the_log_of_statistics(environment: dict[str, str], tmp_path: Path, log: str, use: CacheUse) -> None:
-    file = tmp_path / "build" / "ccache-stats.log"
-    file.parent.mkdir()
-    file.write_text(HIT, encoding="utf-8")
+    file = put(tmp_path / "build" / "ccache-stats.log", HIT)
     with running("ccache", environment, OURS, tmp_path / "build"):
         # An earlier build's was deleted.
         assert ccache_use(file) == CacheUse()

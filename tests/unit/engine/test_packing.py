@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
+from put import append, put
 from torchwheel.engine.packing import (
     check_packed,
     drop_installed,
@@ -73,8 +74,7 @@ def plan(tmp_path: Path) -> Plan:
         file.write_bytes(content)
     plan.folders.build.mkdir()
     lines = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
-    manifest = plan.folders.build / "install_manifest.txt"
-    manifest.write_text(lines, encoding="utf-8")
+    manifest = put(plan.folders.build / "install_manifest.txt", lines)
     os.utime(manifest, (1700000000, 1700000000))
     return plan
 
@@ -82,8 +82,8 @@ def plan(tmp_path: Path) -> Plan:
 def test_what_the_last_build_installed_is_not_packed_again(plan: Plan) -> None:
     stage, outside = plan.folders.source, plan.folders.root / "other.so"
     outside.touch()
-    with (plan.folders.build / "install_manifest.txt").open("a", encoding="utf-8") as lines:
-        lines.write(f"\n{stage}/../other.so\n{stage}/torch/gone.h\n{stage}/torch/__init__.py\n")
+    further = f"\n{stage}/../other.so\n{stage}/torch/gone.h\n{stage}/torch/__init__.py\n"
+    append(plan.folders.build / "install_manifest.txt", further)
     drop_installed(plan, SOURCES)
     left = {name for name in INSTALLED | SOURCES if (stage / name).exists()}
     assert (left, outside.exists()) == (set(SOURCES), True)
@@ -119,8 +119,7 @@ def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_p
     def left(change: str) -> bool:
         library = plan.folders.source / "torch" / "lib" / "libtorch.so"
         with locked_folders(plan, environment), packaging_variables(plan):
-            library.parent.mkdir(parents=True, exist_ok=True)
-            library.touch()
+            put(library)
             (plan.folders.build / "install_manifest.txt").write_text(str(library), encoding="utf-8")
         (plan.folders.source / "setup.py").write_text(change, encoding="utf-8")
         with locked_folders(plan, environment):
@@ -149,8 +148,7 @@ def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> 
         (tree / name).parent.mkdir(exist_ok=True)
         (tree / name).write_text("made", encoding="utf-8")
     plan.folders.build.mkdir()
-    manifest = plan.folders.build / "install_manifest.txt"
-    manifest.write_text(f"{tree}/torch/made.so.1", encoding="utf-8")
+    put(plan.folders.build / "install_manifest.txt", f"{tree}/torch/made.so.1")
     time.sleep(0.05)
     with packaging_variables(plan):
         (tree / "torch" / "made.py").write_text("setup.py writes it\n", encoding="utf-8")
@@ -171,8 +169,7 @@ def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_
     )
     kept = ("lib/libtorch.so", "CMakeCache.txt", "temp.linux-x86_64-cpython-311/stub.o", "caffe2/a.o")
     for name in (*half, *kept):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        put(tmp_path / name)
     drop_packaging_leftovers(tmp_path)
     left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
     assert sorted(left) == sorted(kept)
@@ -183,8 +180,7 @@ def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp
     manifest = plan.folders.build / "install_manifest.txt"
     gone = "torch/include/gone.h"
     assert not list(check_packed(plan, wheel_of(tmp_path, PACKED | {gone: b""})))
-    with manifest.open("a", encoding="utf-8") as lines:
-        lines.write(f"\n{plan.folders.source / gone}")
+    append(manifest, f"\n{plan.folders.source / gone}")
     for _ in range(2):
         # The list of the build that comes, here one that installs less.
         with packaging_variables(plan):
@@ -214,9 +210,7 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
         with packaging_variables(plan):
             for file in (kept, made, *(stage / name for name in INSTALLED)):
                 file.write_bytes(INSTALLED.get(file.relative_to(stage).as_posix(), b""))
-            manifest.write_text(
-                "\n".join(map(str, (kept, *(stage / name for name in INSTALLED)))), encoding="utf-8"
-            )
+            put(manifest, "\n".join(map(str, (kept, *(stage / name for name in INSTALLED)))))
         headers = {file.relative_to(stage).as_posix(): b"" for file in gone.parent.glob("*.h")}
         wheel = wheel_of(tmp_path, PACKED | headers)
         found.append([*check_packed(plan, wheel)])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.engine.step_files import CommandFiles, named_by_directives
 from torchwheel.host.ninja import NinjaStep, forget_steps, read_steps
 
@@ -34,9 +35,7 @@ def files_of(command: str, folder: Path, **environment: str) -> set[str]:
     ],
 )
 def test_a_file_in_a_command_is_found(command: str, tmp_path: Path) -> None:
-    file = tmp_path / "my tools" / "na@m=ed"
-    file.parent.mkdir()
-    file.write_text("-O2", encoding="utf-8")
+    file = put(tmp_path / "my tools" / "na@m=ed", "-O2")
     assert files_of(command.format(shlex.quote(str(file))), tmp_path) == {str(file)}
 
 
@@ -59,10 +58,7 @@ def test_flags_that_a_compiler_reads_from_the_environment_count_for_every_comman
 
 
 def test_what_the_linker_lists_counts(tmp_path: Path) -> None:
-    (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "a.d").write_text(
-        "lib/a.so: \\\n a.o \\\n /lib/with\\ blank.a \\\n ../b.a\n\na.o:\n", encoding="utf-8"
-    )
+    put(tmp_path / "linked" / "a.d", "lib/a.so: \\\n a.o \\\n /lib/with\\ blank.a \\\n ../b.a\n\na.o:\n")
     found = files_of("c++ -shared -Wl,--dependency-file=linked/a.d a.o -lb", tmp_path)
     assert found == {str(tmp_path / "a.o"), "/lib/with blank.a", str(tmp_path.parent / "b.a")}
     assert files_of("c++ -Wl,--dependency-file=linked/missing.d", tmp_path) == set()

@@ -12,6 +12,7 @@ import pytest
 
 from extension.compiled_modules import written_wheel
 from extension.planning import plan
+from put import put
 from refusals import error_of, ids_of
 from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_wheel import finalize_wheel
@@ -56,10 +57,7 @@ def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> 
     made = plan(tmp_path, Extension(name="kernels._C", sources=("a.cpp",)), config={"target": "cpu"})
     built = written_wheel(tmp_path / "built", {}, version="1.2", requires=())
     prepared = tmp_path / "prepared"
-    prepared.mkdir()
-    (prepared / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: kernels\nVersion: 1.3\n", encoding="utf-8"
-    )
+    put(prepared / "METADATA", "Metadata-Version: 2.1\nName: kernels\nVersion: 1.3\n")
     assert ids_of(
         finalize_wheel, record_of(made), made.project, built, tmp_path / "out", prepared, editable=True
     ) == ["metadata-changed"]

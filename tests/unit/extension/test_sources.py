@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limits import within_limits
+from put import put
 from torchwheel.extension.sources import find_sources, has_cuda_source, matches_pattern, pattern_folders
 from torchwheel.reporting.errors import Problem
 
@@ -24,8 +25,7 @@ def test_the_folders_that_decide_what_matches(tmp_path: Path) -> None:
 
 
 def test_sources_above_the_project(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "a.cpp").write_text("", encoding="utf-8")
+    put(tmp_path / "shared" / "a.cpp")
     (tmp_path / "project").mkdir()
     assert find_sources(["../shared/*.cpp"], tmp_path / "project", "sources", "", []) == ["../shared/a.cpp"]
 
@@ -37,8 +37,7 @@ def test_a_pattern_may_be_absolute(tmp_path: Path) -> None:
 
 def test_what_a_link_leads_to_has_nothing_to_do_with_two_dots(tmp_path: Path) -> None:
     for name in ("project/common/a.cpp", "elsewhere/common/b.cpp", "elsewhere/csrc/c.cpp"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        put(tmp_path / name)
     project = tmp_path / "project"
     (project / "csrc").symlink_to("../elsewhere/csrc")
     assert find_sources(["csrc/../common/*.cpp"], project, "sources", "", []) == ["common/a.cpp"]
@@ -46,11 +45,9 @@ def test_what_a_link_leads_to_has_nothing_to_do_with_two_dots(tmp_path: Path) ->
 
 def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> None:
     for folder in ("build", ".venv", "venv"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "k.cu").write_text("", encoding="utf-8")
+        put(tmp_path / folder / "k.cu")
     assert not has_cuda_source(tmp_path)
-    (tmp_path / "csrc").mkdir()
-    (tmp_path / "csrc" / "K.CU").write_text("", encoding="utf-8")
+    put(tmp_path / "csrc" / "K.CU")
     assert has_cuda_source(tmp_path)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from put import put
 from refusals import error_of, ids_of
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import (
@@ -25,9 +26,7 @@ ORIGIN = "pyproject.toml [[tool.torchwheel.extension]]"
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "projekt é"
     for name in ("csrc/b.cpp", "csrc/a.cpp", "csrc/a.h", "csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu", "more.c"):
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("", encoding="utf-8")
+        put(folder / name)
     return folder
 
 

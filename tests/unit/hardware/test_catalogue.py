@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from refusals import error_of
 from torchwheel.hardware import gpu_catalogue
 from torchwheel.hardware import gpu_catalogue as detect
@@ -255,18 +256,16 @@ def nvidia_smi(tmp_path: Path) -> MakeSmi:
     def make(answers: dict[str, str]) -> dict[str, str]:
         folder = tmp_path / "Programme für Grafik"
         folder.mkdir()
-        script = folder / "fake.py"
-        script.write_text(
+        script = put(
+            folder / "fake.py",
             f"import sys\nanswers = {answers!r}\n"
             "query, form = sys.argv[1:]\n"
             "assert form == '--format=csv,noheader', form\n"
             "status, _, text = answers[query.removeprefix('--query-gpu=')].partition('|')\n"
             "print(text)\nsys.exit(int(status))\n",
-            encoding="utf-8",
         )
         if sys.platform == "win32":
-            program = folder / "nvidia-smi.bat"
-            program.write_text(f'@"{sys.executable}" "{script}" %*\n', encoding="utf-8")
+            program = put(folder / "nvidia-smi.bat", f'@"{sys.executable}" "{script}" %*\n')
         else:
             program = folder / "nvidia-smi"
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8")
@@ -343,9 +342,7 @@ def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 def test_a_driver_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
-    program.chmod(0o755)
+    put(tmp_path / "nvidia-smi", "#!/bin/sh\nexec sleep 60\n", 0o755)
     monkeypatch.setattr(detect, "_TIMEOUT_SECONDS", 0.1)
     with pytest.raises(NoAnswer, match="took longer than"):
         detect_gpus({"PATH": f"{tmp_path}:/usr/bin:/bin"})

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from places import HOSTS, MINITORCH
+from put import put
 from shipped_data import document_schema
 from torchwheel.cli.main import main
 from torchwheel.host.programs import ask_program
@@ -73,8 +74,7 @@ def test_settings_that_contradict_themselves_are_findings(capsys: pytest.Capture
 def test_dumped_machine_can_be_examined(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, text = run(capsys, "--dump-host")
     assert status == 0
-    path = tmp_path / "machine.toml"
-    path.write_text(text, encoding="utf-8")
+    path = put(tmp_path / "machine.toml", text)
     found = document(capsys, str(MINITORCH), "--target", "cpu", "--host", str(path))
     assert found["ok"]
 
@@ -110,10 +110,7 @@ def test_text_fits_the_terminal(
 
 def compiler(folder: Path, commands: str) -> str:
     """A stand-in for g++ 14.2.0; what it is asked otherwise is no matter."""
-    path = folder / "bin" / "g++"
-    path.parent.mkdir()
-    path.write_text(f"#!/bin/sh\n{commands}\necho 14.2.0\n", encoding="utf-8")
-    path.chmod(0o755)
+    path = put(folder / "bin" / "g++", f"#!/bin/sh\n{commands}\necho 14.2.0\n", 0o755)
     return str(path)
 
 

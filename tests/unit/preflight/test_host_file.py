@@ -9,6 +9,7 @@ import pytest
 
 from places import HOSTS
 from preflight.contexts import CL, GCC, context, toolkit
+from put import put
 from refusals import error_of
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
@@ -20,8 +21,7 @@ from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
 
 def read_back(facts: HostFacts, folder: Path) -> HostFacts:
-    path = folder / "machine.toml"
-    path.write_text(host_file_text(facts), encoding="utf-8")
+    path = put(folder / "machine.toml", host_file_text(facts))
     return read_host_file(path)
 
 
@@ -113,8 +113,7 @@ def test_a_file_of_an_earlier_torchwheel_is_read(tmp_path: Path) -> None:
         "[[toolkits]]\n",
         '[[toolkits]]\ncompiles = ["12.0"]\nheader-version = "13.0"\nnvcc-version = "13.0.48"\n',
     )
-    path = tmp_path / "machine.toml"
-    path.write_text(f"long-paths = true\n{text}[visual-studio]\npath = 'C:/VS'\n", encoding="utf-8")
+    path = put(tmp_path / "machine.toml", f"long-paths = true\n{text}[visual-studio]\npath = 'C:/VS'\n")
     assert read_host_file(path) == elsewhere(facts)
 
 
@@ -139,8 +138,7 @@ path = "icc"
 
 
 def test_a_wrong_file_is_refused_with_everything_that_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text(WRONG, encoding="utf-8")
+    path = put(tmp_path / "wrong.toml", WRONG)
     assert sorted(problem.what for problem in error_of(read_host_file, path).problems) == [
         "'win_x64' is not a platform tag that torchwheel can plan for",
         "compiler 'icc': kind 'icc' or language 'cxx' is unknown",

@@ -13,6 +13,7 @@ import pytest
 
 from backend.builds import make_tree
 from preflight.contexts import context, tree
+from put import put_all
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
@@ -39,13 +40,6 @@ HOST_CONFIG = """\
 """
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 @pytest.fixture
 def installed(tmp_path: Path) -> Toolkit:
     root = tmp_path / "cuda ü"
@@ -60,7 +54,7 @@ def installed(tmp_path: Path) -> Toolkit:
         "lib64/libcudart.so": "",
         "lib64/libcublas_static.a": "",
     }
-    write(root, files)
+    put_all(root, files)
     return toolkit_at(root)
 
 
@@ -84,7 +78,7 @@ def here() -> Host:
 def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
     root = tmp_path / "nccl"
     header = root / "include" / "nccl.h"
-    write(root, {"include/nccl.h": "#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n"})
+    put_all(root, {"include/nccl.h": "#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n"})
     cudnn = Path(installed.include_dirs[0]) / "cudnn_version.h"
     cudnn.write_text(
         "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n", encoding="utf-8"
@@ -105,7 +99,7 @@ def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
     header = tmp_path / "nvshmem" / "include" / "non_abi" / "nvshmem_version.h"
     macros = enumerate(("MAJOR", "MINOR", "PATCH"), 3)
     text = "".join(f"#define NVSHMEM_VENDOR_{macro}_VERSION {n}\n" for n, macro in macros)
-    write(header.parent, {header.name: text})
+    put_all(header.parent, {header.name: text})
     (tmp_path / "site" / "nvidia_nvshmem_cu12-3.2.5.dist-info").mkdir(parents=True)
     site, named = [tmp_path / "site"], {"NVSHMEM_HOME": str(tmp_path / "nvshmem")}
     found = find_libraries(named, (), here(), site)["nvshmem"]
@@ -119,7 +113,7 @@ def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
 )
 def test_the_nvshmem_of_the_trees_own_images(tmp_path: Path, text: str, version: str) -> None:
     made = context().plan
-    write(tmp_path, {".ci/docker/common/install_cuda.sh": f"#!/bin/bash\n{text}"})
+    put_all(tmp_path, {".ci/docker/common/install_cuda.sh": f"#!/bin/bash\n{text}"})
     assert read_tree_facts(replace(made, tree=replace(made.tree, root=tmp_path))).nvshmem == version
 
 
@@ -133,7 +127,7 @@ def test_a_library_with_versioned_names_alone_is_not_installed(
     library = tmp_path / "lib" / f"lib{name}.so"
     library.parent.mkdir()
     library.with_name(f"{library.name}.1").touch()
-    write(tmp_path / "include", {header: text})
+    put_all(tmp_path / "include", {header: text})
     root = {f"{name.upper()}_ROOT": str(tmp_path)}
 
     assert find_libraries(root, (), here())[name] == Installed("", str(library))
@@ -148,7 +142,7 @@ def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path)
     """It is what the remedy of a missing one says to do."""
     header = tmp_path / "include" / "cudnn_version.h"
     macros = ("MAJOR", "MINOR", "PATCHLEVEL")
-    write(header.parent, {header.name: "".join(f"#define CUDNN_{macro} 9\n" for macro in macros)})
+    put_all(header.parent, {header.name: "".join(f"#define CUDNN_{macro} 9\n" for macro in macros)})
     folder = tmp_path if key.endswith("ROOT") else header.parent
     facts = read_facts({}, context({key: str(folder)}).plan)
     assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
@@ -157,7 +151,7 @@ def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path)
 def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:
     header = tmp_path / "include" / "cutlass" / "version.h"
     text = "#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n#define CUTLASS_PATCH 1\n"
-    write(header.parent, {header.name: text})
+    put_all(header.parent, {header.name: text})
     named = {"CPATH": f"{os.pathsep}{tmp_path / 'include'}"}
     assert find_libraries(named, (), here())["cutlass"] == Installed("3.5.1", str(header))
     assert find_libraries({"CUTLASS_ROOT": str(tmp_path)}, (), here())["cutlass"] == NOT_INSTALLED
@@ -167,15 +161,15 @@ def test_tree(tmp_path: Path) -> None:
     made = context({"disable": "distributed"})
     root = tmp_path / "pytorch ü"
     sizes = {"aten/a.cpp": 100, "torch/csrc/b.cc": 50, "torch/c.cu": 30, "torch/d.py": 1000}
-    write(root, {name: "x" * size for name, size in sizes.items()})
+    put_all(root, {name: "x" * size for name, size in sizes.items()})
     plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
     facts = read_tree_facts(plan)
     assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
-    write(root / "aten/src/ATen/native/cuda", {"Abs.cu": "#include <c10/core/Scalar.h>\n"})
+    put_all(root / "aten/src/ATen/native/cuda", {"Abs.cu": "#include <c10/core/Scalar.h>\n"})
     assert read_tree_facts(plan).needs_cutlass == ""
-    write(root / "aten/src/ATen/native/cuda", {"Mixed.cu": "#include <cutlass/cutlass.h>\n"})
+    put_all(root / "aten/src/ATen/native/cuda", {"Mixed.cu": "#include <cutlass/cutlass.h>\n"})
     assert read_tree_facts(plan).needs_cutlass == "aten/src/ATen/native/cuda/Mixed.cu"
-    write(root, {"third_party/cutlass/include/cutlass/cutlass.h": ""})
+    put_all(root, {"third_party/cutlass/include/cutlass/cutlass.h": ""})
     assert read_tree_facts(plan).needs_cutlass == ""
 
 
@@ -189,7 +183,7 @@ def test_the_nccl_of_the_toolkit_s_version(tmp_path: Path) -> None:
         ("-cu12", "v1.2.0-1"),
         ("-cu" + desired.replace(".", ""), "v1.3.0-1"),
     ):
-        write(tmp_path, {f".ci/docker/ci_commit_pins/nccl{name}.txt": f"{tag}\n"})
+        put_all(tmp_path, {f".ci/docker/ci_commit_pins/nccl{name}.txt": f"{tag}\n"})
         assert read_tree_facts(plan).nccl == tag[1:6]
 
 

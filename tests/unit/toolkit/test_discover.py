@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from refusals import origins_of
-from toolkit.trees import header, put, small
+from toolkit.trees import header, small
 from torchwheel.host.machine import described_host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.settings import load_settings

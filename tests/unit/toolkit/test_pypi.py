@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 import torchwheel.toolkit
+from put import put
 from refusals import error_of, ids_of
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from toolkit.trees import conda_installation, linux_installation
@@ -256,8 +257,7 @@ def test_what_a_killed_process_left_is_not_used(packages: Path, tmp_path: Path) 
     assert planned is not None
     root = Path(planned.toolkit.root)
     for left in (root, root.with_name(root.name + ".part")):
-        (left / "bin").mkdir(parents=True)
-        (left / "bin" / "half").write_text("x", encoding="utf-8")
+        put(left / "bin" / "half", "x")
     assert not is_assembled(root)
     assemble_toolkit(packages, tmp_path / "cache")
     assert is_assembled(root)
@@ -322,16 +322,14 @@ def test_a_file_that_is_missing_or_of_which_record_has_no_hash(packages: Path, c
     (packages / NVCC).unlink()
     assert ids_of(assemble_toolkit, packages, cache) == ["toolkit-file-changed"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
-    record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
-    record.write_text(f"{NVCC},,\n", encoding="utf-8")
+    put(packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD", f"{NVCC},,\n")
     assert ids_of(assemble_toolkit, packages, cache) == ["toolkit-file-changed"]
 
 
 def test_what_no_record_names_is_not_part_of_the_toolkit(packages: Path, cache: Path) -> None:
     (packages / "nvidia/cu13/bin/stranger").write_text("x", encoding="utf-8")
     record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
-    outside = packages / "outside"
-    outside.write_text("x", encoding="utf-8")
+    put(packages / "outside", "x")
     rows = [row_for(f"nvidia/cu13/{path}", b"x") for path in ("../../outside", ".metadata/x")]
     record.write_text(record.read_text("utf-8") + render_record(rows).decode(), encoding="utf-8")
     root = Path(assemble_toolkit(packages, cache).root)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from refusals import error_of
-from toolkit.trees import header, linux_installation, put, small
+from toolkit.trees import header, linux_installation, small
 from torchwheel.toolkit.cuda_toolkit import (
     Toolkit,
     assumed_toolkit,

@@ -8,20 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from put import put
 from steps import is_linear
 from torchwheel.tree.cmake_options import Command, Option, parse_commands, read_declarations
 
 
-def put(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
 def test_every_way_to_declare_an_option(tmp_path: Path) -> None:
     put(
-        tmp_path,
-        "CMakeLists.txt",
+        tmp_path / "CMakeLists.txt",
         """\
 option(USE_A "Use A")
 option(
@@ -38,7 +32,7 @@ option(${COMPUTED} "no name to set" ON)
 cmake_dependent_option(USE_BROKEN "too few" ON)
 """,
     )
-    put(tmp_path, "cmake/External/x.cmake", 'option(USE_X "Use X" OFF)\noption(USE_A "later" ON)\n')
+    put(tmp_path / "cmake/External/x.cmake", 'option(USE_X "Use X" OFF)\noption(USE_A "later" ON)\n')
     declared = read_declarations(tmp_path)
     top = "CMakeLists.txt"
     assert dict(declared.options) == {
@@ -55,8 +49,7 @@ cmake_dependent_option(USE_BROKEN "too few" ON)
 
 def test_of_several_declarations_the_one_that_holds_everywhere_counts(tmp_path: Path) -> None:
     put(
-        tmp_path,
-        "CMakeLists.txt",
+        tmp_path / "CMakeLists.txt",
         """\
 if(APPLE)
   set(USE_DISTRIBUTED OFF CACHE STRING "in a block")
@@ -85,8 +78,7 @@ endif()
 def test_the_folders_that_are_added_declare_options_too(tmp_path: Path) -> None:
     """As PyTorch's c10 and caffe2 do, and aten, which caffe2 adds."""
     put(
-        tmp_path,
-        "CMakeLists.txt",
+        tmp_path / "CMakeLists.txt",
         """add_subdirectory(c10)
   ADD_SUBDIRECTORY( caffe2 )
 add_subdirectory(third_party/onnx)
@@ -99,13 +91,13 @@ set(CMAKE_CXX_STANDARD 20 CACHE STRING "top")
 """,
     )
     iwyu = 'if(NOT X)\n  option(C10_USE_IWYU "Use include-what-you-use" OFF)\nendif()\n'
-    put(tmp_path, "c10/CMakeLists.txt", f'set(CMAKE_CXX_STANDARD 17 CACHE STRING "c10")\n{iwyu}')
+    put(tmp_path / "c10/CMakeLists.txt", f'set(CMAKE_CXX_STANDARD 17 CACHE STRING "c10")\n{iwyu}')
     folders = ("../aten aten", ".", "../c10")
-    put(tmp_path, "caffe2/CMakeLists.txt", "".join(f"add_subdirectory({one})\n" for one in folders))
-    put(tmp_path, "aten/CMakeLists.txt", "option(TORCH_USE_IWYU text ON)\noption(FROM_MODULE aten)\n")
-    put(tmp_path, "cmake/m.cmake", "option(FROM_MODULE module)")
+    put(tmp_path / "caffe2/CMakeLists.txt", "".join(f"add_subdirectory({one})\n" for one in folders))
+    put(tmp_path / "aten/CMakeLists.txt", "option(TORCH_USE_IWYU text ON)\noption(FROM_MODULE aten)\n")
+    put(tmp_path / "cmake/m.cmake", "option(FROM_MODULE module)")
     for name in ("third_party/onnx", "../outside", "commented"):
-        put(tmp_path, f"{name}/CMakeLists.txt", "option(NOT_OURS text ON)")
+        put(tmp_path / f"{name}/CMakeLists.txt", "option(NOT_OURS text ON)")
     declared = read_declarations(tmp_path)
     assert dict(declared.options) == {
         "C10_USE_IWYU": Option(
@@ -119,29 +111,28 @@ set(CMAKE_CXX_STANDARD 20 CACHE STRING "top")
 
 
 def test_folders_that_add_each_other_without_end_are_read_up_to_a_bound(tmp_path: Path) -> None:
-    put(tmp_path, "CMakeLists.txt", "add_subdirectory(a)")
+    put(tmp_path / "CMakeLists.txt", "add_subdirectory(a)")
     (tmp_path / "a").symlink_to(tmp_path, target_is_directory=True)
     assert dict(read_declarations(tmp_path).options) == {}
 
 
 def test_a_file_without_an_end_is_read_up_to_a_bound(tmp_path: Path) -> None:
     text = 'option(USE_FIRST "" ON)\n' + "#\n" * (1 << 17) + 'option(USE_LAST "" ON)\n'
-    put(tmp_path, "CMakeLists.txt", text)
+    put(tmp_path / "CMakeLists.txt", text)
     assert list(read_declarations(tmp_path).options) == ["USE_FIRST"]
 
 
 def test_known_names_are_those_outside_comments(tmp_path: Path) -> None:
-    put(tmp_path, "CMakeLists.txt", 'set(A_NAME "${IN_STRING}") # GONE_NAME\n# OLD_NAME\n')
-    put(tmp_path, "cmake/deep/er/y.cmake", "if($ENV{FROM_ENVIRONMENT})\n")
-    put(tmp_path, "elsewhere/z.cmake", "FAR_NAME")
+    put(tmp_path / "CMakeLists.txt", 'set(A_NAME "${IN_STRING}") # GONE_NAME\n# OLD_NAME\n')
+    put(tmp_path / "cmake/deep/er/y.cmake", "if($ENV{FROM_ENVIRONMENT})\n")
+    put(tmp_path / "elsewhere/z.cmake", "FAR_NAME")
     expected = {"set", "A_NAME", "IN_STRING", "ENV", "FROM_ENVIRONMENT"}
     assert read_declarations(tmp_path).known_names == expected
 
 
 def test_the_oldest_cuda_is_where_an_older_one_is_fatal(tmp_path: Path) -> None:
     put(
-        tmp_path,
-        "cmake/public/cuda.cmake",
+        tmp_path / "cmake/public/cuda.cmake",
         """\
 if(CUDA_VERSION VERSION_LESS 13.0)
   set(OLD TRUE)
@@ -154,7 +145,7 @@ if(CUDA_VERSION VERSION_LESS "12.6")
 endif()
 """,
     )
-    put(tmp_path, "CMakeLists.txt", "cmake_minimum_required(VERSION 3.27...4.0 FATAL_ERROR)\n")
+    put(tmp_path / "CMakeLists.txt", "cmake_minimum_required(VERSION 3.27...4.0 FATAL_ERROR)\n")
     declared = read_declarations(tmp_path)
     assert (declared.minimum_cuda, declared.minimum_cmake) == ("12.6", "3.27")
 
@@ -163,16 +154,16 @@ def test_what_is_not_stated_is_none(tmp_path: Path) -> None:
     declared = read_declarations(tmp_path)
     assert (dict(declared.options), declared.known_names) == ({}, frozenset())
     assert (declared.minimum_cuda, declared.minimum_cmake) == (None, None)
-    put(tmp_path, "CMakeLists.txt", "cmake_minimum_required(VERSION ${V})\n")
+    put(tmp_path / "CMakeLists.txt", "cmake_minimum_required(VERSION ${V})\n")
     assert read_declarations(tmp_path).minimum_cmake is None
 
 
 def test_no_more_folders_are_looked_into_than_any_tree_adds(tmp_path: Path) -> None:
     """Whether or not they are there."""
     missing = "".join(f"add_subdirectory(a{number})\n" for number in range(1_000))
-    put(tmp_path, "CMakeLists.txt", f"add_subdirectory(first)\n{missing}add_subdirectory(last)\n")
+    put(tmp_path / "CMakeLists.txt", f"add_subdirectory(first)\n{missing}add_subdirectory(last)\n")
     for name in ("first", "last"):
-        put(tmp_path, f"{name}/CMakeLists.txt", f'option(USE_{name.upper()} "")\n')
+        put(tmp_path / f"{name}/CMakeLists.txt", f'option(USE_{name.upper()} "")\n')
     assert list(read_declarations(tmp_path).options) == ["USE_FIRST"]
 
 
@@ -199,9 +190,9 @@ GUARDED = f"set(CMAKE_POLICY_VERSION_MINIMUM 3.5)\n{ADDS}unset(CMAKE_POLICY_VERS
 def test_the_projects_that_cmake_4_refuses(
     module: str, project: str | None, old: tuple[str, ...] | None, tmp_path: Path
 ) -> None:
-    put(tmp_path, "cmake/ProtoBuf.cmake", module)
+    put(tmp_path / "cmake/ProtoBuf.cmake", module)
     if project is not None:
-        put(tmp_path, "third_party/protobuf/cmake/CMakeLists.txt", project)
+        put(tmp_path / "third_party/protobuf/cmake/CMakeLists.txt", project)
     assert read_declarations(tmp_path).old_projects == old
 
 

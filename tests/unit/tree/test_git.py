@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from put import put
 from torchwheel.host.programs import NoAnswer
 from torchwheel.tree import git as module
 from torchwheel.tree.git import Checkout, head_commit, is_changed, known_changes, read_checkout, run_git
@@ -16,8 +17,7 @@ from tree.small_trees import commit_all, git
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "répo with spaces"
-    folder.mkdir()
-    (folder / "file").write_text("1", encoding="utf-8")
+    put(folder / "file", "1")
     commit_all(folder)
     return folder
 
@@ -110,10 +110,7 @@ def test_where_git_is_missing_nothing_is_known_and_it_says_so(
 
 
 def test_a_git_that_hangs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n", encoding="utf-8")
-    slow.chmod(0o755)
+    slow = put(tmp_path / "bin" / "git", "#!/bin/sh\nexec /bin/sleep 60\n", 0o755)
     monkeypatch.setenv("PATH", str(slow.parent))
     monkeypatch.setattr(module, "_MOST_SECONDS", 0.1)
     assert read_checkout(repository) == Checkout(unknown="git took longer than 0.1 seconds")

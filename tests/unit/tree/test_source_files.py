@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.tree.source_files import sdist_files, source_files
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE
 
@@ -58,8 +59,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 def write(root: Path, names: Iterable[str]) -> None:
     for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(GITIGNORE if name == ".gitignore" else name, encoding="utf-8")
+        put(root / name, GITIGNORE if name == ".gitignore" else name)
 
 
 def git(folder: Path, *arguments: str | Path) -> None:
@@ -146,9 +146,7 @@ IGNORED = {
 def secrets(tmp_path: Path) -> Path:
     root = tmp_path / "around" / "tree é"
     for name in HELD | IGNORED:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(SDIST.get(name, name), encoding="utf-8")
+        put(root / name, SDIST.get(name, name))
     return root
 
 
