@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from answered import answered
 from locales import ABSENT, can_make_locale
 from torchwheel.host.this import expand_home
 from torchwheel.system.paths import find_below
@@ -53,9 +54,7 @@ def find_pythons() -> dict[str, list[str]]:
     kept = sorted(map(str, find_below(pyenv, "3.*/bin/python")), reverse=True)
     found: dict[str, list[str]] = {version: [] for version in SUPPORTED}
     for candidate in filter(None, [*named, *on_path, *kept, sys.executable]):
-        answer = subprocess.run(
-            [candidate, "-c", _ASK_PYTHON], capture_output=True, encoding="utf-8", check=False
-        )
+        answer = answered([candidate, "-c", _ASK_PYTHON])
         if answer.returncode == 0:
             version, executable = json.loads(answer.stdout)
             if executable not in found.setdefault(version, []):
@@ -83,9 +82,7 @@ def find_clangs() -> dict[str, str]:
     for folder in os.environ["PATH"].split(os.pathsep):
         for path in Path(folder).glob("clang++*"):
             if re.fullmatch(r"clang\+\+(-\d+)?", path.name):
-                answer = subprocess.run(
-                    [path, "-dumpversion"], capture_output=True, encoding="utf-8", check=False
-                )
+                answer = answered([path, "-dumpversion"])
                 found.append((int(answer.stdout.partition(".")[0] or 0), str(path)))
     found.sort()
     return {"clang" if version >= _CLANG_NEEDED else "old clang": path for version, path in found if version}

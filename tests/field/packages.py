@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from answered import answered
 from torchwheel.system.files import short_digest
 from torchwheel.toolkit.pypi import requirements_for
 
@@ -119,13 +120,7 @@ def _resolve(requirements: list[str], version: str, folder: Path, uv: str) -> li
         "--override",
         folder / "overrides.txt",
     )
-    answer = subprocess.run(
-        [uv, "pip", "compile", *options, "-"],
-        input="\n".join(requirements) + "\n",
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    answer = answered([uv, "pip", "compile", *options, "-"], input="\n".join(requirements) + "\n")
     assert answer.returncode == 0, answer.stderr
     return [line.partition(" ;")[0].strip() for line in answer.stdout.splitlines() if "==" in line]
 

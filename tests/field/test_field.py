@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import string
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from answered import answered
 from backend.builds import COMPUTES, snapshot
 from field.combinations import (
     RELEASES,
@@ -150,9 +150,7 @@ def _find_differences(combination: Combination, here: Surroundings, reference: P
         names = compare_names(wheel, reference, combination["python"])
         return [*names, *compare_wheels(wheel, reference, combination, is_same_python(combination))]
     command = [*here.prefix, str(here.python), "-c", COMPUTES]
-    answer = subprocess.run(
-        command, cwd=here.root, env=dict(here.variables), capture_output=True, encoding="utf-8", check=False
-    )
+    answer = answered(command, cwd=here.root, env=dict(here.variables))
     if answer.returncode != 0:
         return [answer.stderr]
     version, product, _place = json.loads(answer.stdout)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered
 from places import REPOSITORY
 
 DATA = (".cmake", ".toml", ".json", ".md", ".typed", ".bat", ".html")
@@ -30,12 +31,7 @@ def test_twine_accepts_both(dist: Path) -> None:
         "torchwheel-0.1.0-py3-none-any.whl",
         "torchwheel-0.1.0.tar.gz",
     ]
-    checked = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *files],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    checked = answered([sys.executable, "-m", "twine", "check", "--strict", *files])
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from answered import answered
 from backend.builds import check, clean_environment
 from field.combinations import find_pythons
 from places import REPOSITORY
@@ -94,13 +95,8 @@ class Index:
             "--no-annotate",
             "--no-python-downloads",
         ]
-        return subprocess.run(
-            [*command, *options, "-"],
-            input="\n".join(requirements) + "\n",
-            env=self.variables(Path()),
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
+        return answered(
+            [*command, *options, "-"], input="\n".join(requirements) + "\n", env=self.variables(Path())
         )
 
     def environment(self, folder: Path, python: str, requirements: Sequence[str], *options: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered
 from backend.builds import GENERATIONS, make_tree, wrapper
 from refusals import error_of, ids_of
 from toolkit.site_packages import site_packages as nvidia_packages
@@ -76,9 +77,7 @@ def test_packages_lie_where_venv_puts_them(tmp_path: Path) -> None:
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     program = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    answer = subprocess.run(
-        [interpreter_in(folder), "-c", program], check=True, capture_output=True, text=True
-    )
+    answer = answered([interpreter_in(folder), "-c", program], check=True)
     assert site_packages(folder) == Path(answer.stdout.strip())
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import torchwheel
+from answered import answered
 from backend.builds import GENERATIONS, make_tree
 from backend.test_compiler_caches import ANSWERED, COMMAND, needs
 from extension.projects import WAYS, Built
@@ -45,7 +46,7 @@ class User:
         for path in (self.home, *self.home.rglob("*")):
             os.chown(path, self.number, self.number, follow_symlinks=False)
         own = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MAX_JOBS": "2"}
-        return subprocess.run(
+        return answered(
             command,
             cwd=cwd,
             env={**own, **variables},
@@ -53,8 +54,6 @@ class User:
             group=self.number,
             extra_groups=[GROUP],
             umask=0o022,
-            capture_output=True,
-            encoding="utf-8",
             timeout=240,
         )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import string
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from answered import answered
 from preflight.contexts import context
 from put import put, put_all
 from torchwheel.host import this
@@ -70,15 +70,7 @@ def build(tree: Path, folder: Path, temporary: Path) -> None:
     )
     with temporary_variables(temporary, ()) as own:
         for command in commands:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env={**os.environ, **own},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
+            done = answered(command, cwd=folder, env={**os.environ, **own}, errors="replace")
             assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered
 from backend.builds import clean_environment, without_privileges
 from places import MINITORCH
 
@@ -30,9 +31,7 @@ def closed(tmp_path: Path) -> Iterator[Path]:
 def plan(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     words = without_privileges(sys.executable, "-m", "torchwheel", "plan", MINITORCH)
     environment = clean_environment(folder / "cache", COLUMNS="300", TORCHWHEEL_TARGET="cpu") | variables
-    return subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
+    return answered(words, cwd=folder, env=environment, timeout=60)
 
 
 def test_a_closed_folder_in_the_usual_places(closed: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered
 from backend.builds import without_privileges
 from cli.running import Run
 from places import MINITORCH
@@ -40,15 +41,12 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes
 def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A script in which $T is the program."""
     program = f"'{sys.executable}' -m torchwheel.cli.main"
-    return subprocess.run(
+    return answered(
         ["sh", "-c", script.replace("$T", program)],
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
         env={**os.environ, "COLUMNS": "200"},
         timeout=60,
-        check=False,
     )
 
 
@@ -113,11 +111,9 @@ def test_what_may_not_be_read_is_the_folder_that_is_closed(
         "from torchwheel.reporting.errors import system_problem\n"
         f"problem = system_problem({denied})\nprint(problem.id, problem.origin)"
     )
-    done = subprocess.run(
+    done = answered(
         without_privileges(sys.executable, "-c", script),
         env={**os.environ, **{name: f"{tmp_path}/closed{below}" for name, below in variables.items()}},
-        capture_output=True,
-        encoding="utf-8",
         check=True,
     )
     (tmp_path / "closed").chmod(0o700)

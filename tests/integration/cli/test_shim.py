@@ -20,6 +20,7 @@ import pytest
 from build import ProjectBuilder
 from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
+from answered import answered
 from put import append, put
 from torchwheel.cli.adopt import adopt
 from torchwheel.system.toml import read_toml
@@ -133,7 +134,7 @@ class Frontend:
     ) -> None:
         """The runner of pyproject_hooks and of build; what a hook prints goes into the error."""
         environment = {**self.environment, **(extra_environ or {})}
-        result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8")
+        result = answered(command, cwd=cwd, env=environment)
         if result.returncode != 0:
             raise HookFailed(result.stdout + result.stderr)
 
@@ -164,9 +165,7 @@ class Frontend:
         folders = [str(self.root / folder) for folder in system.get("backend-path", [])]
         arguments = [json.dumps(folders), system["build-backend"], json.dumps(ALL_HOOKS)]
         command = [str(self._python), "-c", probe, *arguments]
-        output = subprocess.run(
-            command, cwd=self.root, env=self.environment, check=True, capture_output=True, encoding="utf-8"
-        )
+        output = answered(command, cwd=self.root, env=self.environment, check=True)
         return set(json.loads(output.stdout))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered
 from extension.interpreters import module_suffix, wheel_tag
 from put import put_all
 
@@ -106,9 +107,7 @@ class Builder:
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         kept |= {"TORCHWHEEL_CACHE_DIR": str(self.project.parent / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1"}
         kept["COLUMNS"] = "10000"
-        return subprocess.run(
-            words, cwd=self.project, env=kept, capture_output=True, text=True, encoding="utf-8", check=False
-        )
+        return answered(words, cwd=self.project, env=kept)
 
     def wheel(self, hook: str = "build_wheel", **config: str) -> tuple[Path, str]:
         """The wheel, and what was printed."""

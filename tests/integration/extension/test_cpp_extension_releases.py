@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from answered import answered
 from extension import torch_trees
 from extension.torch_releases import USUAL, add_torch_files
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
+from put import put
 from toolkit.trees import linux_installation
 
 pytestmark = [
@@ -54,23 +55,14 @@ def planned(tmp_path: Path, release: str, setup: str, architectures: str) -> lis
     tree = TorchTree(version=f"{release}+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
     add_torch_files(torch_trees.install(site_packages, tree), release)
     toolkit = linux_installation(tmp_path / "cuda", "13.0", "13.0.88")
-    nvcc = toolkit / "bin" / "nvcc"
-    nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n")
-    nvcc.chmod(0o755)
+    put(toolkit / "bin" / "nvcc", "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n", 0o755)
     project.mkdir()
     for name, text in {"setup.py": setup, **dict.fromkeys(("a.cpp", "a.cu", "b.cu", "c.cu"), "")}.items():
         (project / name).write_text(text)
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     own = {"PYTHONPATH": str(site_packages), "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     own |= {"TORCHWHEEL_CUDA_PATH": str(toolkit), "TORCHWHEEL_ARCH": architectures}
-    done = subprocess.run(
-        [sys.executable, "-m", "torchwheel", "plan", "--json"],
-        cwd=project,
-        env={**kept, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = answered([sys.executable, "-m", "torchwheel", "plan", "--json"], cwd=project, env={**kept, **own})
     assert "importing PyTorch" not in done.stderr
     document = json.loads(done.stdout)
     assert [one for one in document["findings"] if one["severity"] == "error"] == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from answered import answered, own_environment
+from put import put_all
 
 pytestmark = pytest.mark.torch
 
@@ -39,25 +41,14 @@ print("TORCH_CUDA_ARCH_LIST" in os.environ)
 
 
 def run(python: str, folder: Path, program: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TORCHWHEEL_", "TORCH_"))
-    }
-    return subprocess.run(
-        [python, "-c", program],
-        cwd=folder,
-        env={**kept, "TORCHWHEEL_CACHE_DIR": str(folder / "ca che"), "CCACHE_DISABLE": "1", **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = {"TORCHWHEEL_CACHE_DIR": str(folder / "ca che"), "CCACHE_DISABLE": "1"}
+    return answered([python, "-c", program], cwd=folder, env=own_environment(**{**own, **variables}))
 
 
 @pytest.mark.long
 def test_in_folders_with_blanks(torch_python: str, tmp_path: Path) -> None:
     project = tmp_path / "ein Projekt"
-    for name, text in (("csrc/own.cpp", OWN), ("in clude/own.h", "#define ANSWER 41\n")):
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(text)
+    put_all(project, {"csrc/own.cpp": OWN, "in clude/own.h": "#define ANSWER 41\n"})
     done = run(torch_python, project, LOAD)
     assert done.stdout == "42\n", done.stderr
     done = run(torch_python, project, INLINE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import zipfile
 from collections.abc import Mapping
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from put import put_all
+from answered import answered, own_environment
+from put import put, put_all
 
 pytestmark = pytest.mark.torch
 
@@ -39,23 +39,14 @@ def project(tmp_path: Path) -> Path:
 
 
 def _environment(tmp_path: Path, further: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TORCHWHEEL_", "TORCH_"))
-    }
-    return {**kept, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "CCACHE_DISABLE": "1", **further}
+    own = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "CCACHE_DISABLE": "1"}
+    return own_environment(**{**own, **further})
 
 
 def _run(
     python: str, project: Path, tmp_path: Path, *arguments: str, **further: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [python, *arguments],
-        cwd=project,
-        env=_environment(tmp_path, further),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return answered([python, *arguments], cwd=project, env=_environment(tmp_path, further))
 
 
 @pytest.mark.parametrize(
@@ -103,9 +94,7 @@ def test_a_target_version_macro_is_the_stable_abi(
 ) -> None:
     """The wheel required one release and one Python, although it runs with others."""
     module = '#include <Python.h>\nstatic PyModuleDef d = {PyModuleDef_HEAD_INIT, "_C"};\n'
-    (project / "csrc/op.cpp").write_text(
-        f"{module}PyMODINIT_FUNC PyInit__C() {{ return PyModule_Create(&d); }}\n"
-    )
+    put(project / "csrc/op.cpp", f"{module}PyMODINIT_FUNC PyInit__C() {{ return PyModule_Create(&d); }}\n")
     flags = 'extra_compile_args={"cxx": ["-DTORCH_TARGET_VERSION=0x020a000000000000"]}'
     (project / "setup.py").write_text(
         "from setuptools import setup\nfrom torchwheel import BuildExtension, CppExtension\n"

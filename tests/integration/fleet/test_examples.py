@@ -16,18 +16,13 @@ from typing import Any
 
 import pytest
 
+from answered import answered
 from fleet.test_jobs import ARM, LINUX, WINDOWS
 from unit.fleet.test_examples import CI, judged, matrix, program, read
 
 
 def gitlab_jobs(document: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, CI / "gitlab_jobs.py"],
-        input=json.dumps(document),
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
+    done = answered([sys.executable, CI / "gitlab_jobs.py"], input=json.dumps(document), check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -93,11 +88,5 @@ def test_an_odd_value_arrives_as_it_is(checkout: Path) -> None:
         .replace("\nplan() {\n", '\nplan() {\n  printf %s "$TORCHWHEEL_ENV"; return\n')
     )
     for given in ({"JOB": json.dumps(job)}, {"JOB_BASE64": base64_of_job}):
-        done = subprocess.run(
-            ["bash", "-c", text, "job.sh", "plan"],
-            env={**os.environ, **given},
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        )
+        done = answered(["bash", "-c", text, "job.sh", "plan"], env={**os.environ, **given}, check=True)
         assert done.stdout == wanted

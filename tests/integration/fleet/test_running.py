@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from answered import answered
 from backend.builds import check, clean_environment
-from fleet.fixtures import commit_all
 from fleet.sites import SiteRecipe
 from integration.fleet.test_variants import forced, installed, reads_variants
 from places import REPOSITORY
+from tree.small_trees import commit_all
 
 # Jobs install torchwheel, and pip into an environment of their own.
 pytestmark = [pytest.mark.network, pytest.mark.skipif(sys.platform != "linux", reason="bash")]
@@ -80,12 +81,10 @@ def test_the_shell_loop_builds_and_compiles_nothing_again(
 
 def test_a_job_that_fails_stops_no_other(project: Path, tmp_path: Path, own_wheel: Path) -> None:
     (project / "ci" / "job.sh").write_text("echo REACHED; exit 3\n")
-    done = subprocess.run(
+    done = answered(
         ["bash", "ci/build_all.sh", ".", "-w", "cpu", "-w", "h100", "--python", PYTHON],
         cwd=project,
         env=jobs_environment(tmp_path / "cache", own_wheel),
-        capture_output=True,
-        encoding="utf-8",
     )
     assert done.returncode == 1
     other = JOB.replace("cpu", "h100")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
 
+from answered import answered
 from fuzz.targets import TARGETS, run, seeds
 from places import REPOSITORY
 
@@ -38,12 +38,7 @@ def test_a_moment_under_atheris(name: str) -> None:
     if find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install --group fuzz")
     command = [sys.executable, "-m", "fuzz", name, str(SECONDS)]
-    done = subprocess.run(
-        command,
-        cwd=REPOSITORY / "tests",
-        env=os.environ | {"PYTHONPATH": "support"},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = answered(
+        command, cwd=REPOSITORY / "tests", env=os.environ | {"PYTHONPATH": "support"}, timeout=300
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from answered import answered
 from fleet.sites import SiteRecipe, fleet_of
 from index.web import nginx
 from torchwheel.fleet.site import Choices, update_site
@@ -53,11 +53,9 @@ def run(folder: Path, *command: str) -> tuple[int, str, str]:
     shutil.rmtree(target, ignore_errors=True)
     kept = {key: os.environ[key] for key in ("HOME", "PATH", "TMPDIR") if key in os.environ}
     python = ("--python", sys.executable, "--no-cache", "--no-config") if command[0] == UV else ()
-    done = subprocess.run(
+    done = answered(
         [*command, *python, "--target", str(target)],
         env={**kept, "PIP_CONFIG_FILE": os.devnull, "UV_HTTP_RETRIES": "0"},
-        capture_output=True,
-        encoding="utf-8",
     )
     found: dict[str, str] = {"__version__": "+"}
     if (target / "torch").exists():
@@ -147,7 +145,7 @@ def test_the_lines_of_the_page_can_be_locked(address: str, site: Path, tmp_path:
     kept = {key: os.environ[key] for key in ("HOME", "PATH") if key in os.environ}
     for words in (("lock",), ("sync", "--extra", "cu130-sm90"), ("sync", "--extra", "cu130-sm120")):
         command = [str(UV), *words, "--project", str(project)]
-        done = subprocess.run(command, env={**kept, **environment}, capture_output=True, encoding="utf-8")
+        done = answered(command, env={**kept, **environment})
         assert done.returncode == 0, done.stderr
         if words[0] == "sync":
             (version,) = project.glob(".venv/lib/*/site-packages/torch/version.py")

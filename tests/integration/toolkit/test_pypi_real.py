@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from answered import answered
 from torchwheel.toolkit.assemble import assemble_toolkit
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 
@@ -79,7 +79,7 @@ endif()
 @pytest.fixture(scope="module")
 def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Toolkit:
     command = [str(INTERPRETER), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    packages = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    packages = answered(command, check=True, timeout=60).stdout.strip()
     return assemble_toolkit(Path(packages), tmp_path_factory.mktemp("ein Cache é"))
 
 
@@ -91,9 +91,7 @@ def environment(toolkit: Toolkit) -> dict[str, str]:
 
 
 def said(*command: str | Path, cwd: Path, env: Mapping[str, str]) -> str:
-    answer = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True, timeout=600
-    )
+    answer = answered([str(part) for part in command], cwd=cwd, env=env, timeout=600)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout + answer.stderr
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from answered import answered
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.torch_install.cpp_extension import _abi_of
 from torchwheel.torch_install.installed_torch import (
@@ -42,9 +42,7 @@ print(json.dumps({
 def imported(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What an interpreter's PyTorch says of itself."""
     python = request.getfixturevalue(request.param)
-    run = subprocess.run(
-        [python, "-I", "-c", _IMPORT], check=True, capture_output=True, encoding="utf-8", timeout=300
-    )
+    run = answered([python, "-I", "-c", _IMPORT], check=True, timeout=300)
     said: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return said
 

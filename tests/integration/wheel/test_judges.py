@@ -15,6 +15,7 @@ import pefile
 import pytest
 from installer.sources import WheelFile
 
+from answered import answered
 from torchwheel.proof.stable_abi import limited_api_violations
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.rewrite import Relabelling, relabel_wheel
@@ -94,11 +95,8 @@ def test_the_limited_api_ends_where_abi3audit_says(python: str, tmp_path: Path) 
     source.write_text(MODULE, encoding="utf-8")
     headers = sysconfig.get_path("include")
     subprocess.run(["cc", "-shared", "-fPIC", f"-I{headers}", source, "-o", module], check=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "abi3audit", "--assume-minimum-abi3", python, "--report", str(module)],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+    done = answered(
+        [sys.executable, "-m", "abi3audit", "--assume-minimum-abi3", python, "--report", str(module)]
     )
     (judged,) = json.loads(done.stdout)["specs"].values()
     result = judged["object"]["result"]

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from answered import answered
 from places import MINITORCH
 
 GENERATIONS = ("scikit-build-core", "setup.py")
@@ -78,14 +79,8 @@ def clean_environment(cache: Path, **variables: str) -> dict[str, str]:
 def run(
     *command: str | Path, cwd: Path, env: Mapping[str, str], timeout: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=timeout,
+    return answered(
+        [str(part) for part in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, timeout=timeout
     )
 
 

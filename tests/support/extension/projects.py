@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from answered import answered
 from extension.torch_releases import install
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 from places import REPOSITORY
@@ -123,14 +124,7 @@ class Built:
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run Python in the project."""
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=self.project,
-            env=self.variables(**variables),
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+        return answered([sys.executable, *words], cwd=self.project, env=self.variables(**variables))
 
     def start(
         self,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+
+from answered import answered, own_environment
+from put import put_all
 
 _SETUP = """\
 from setuptools import setup
@@ -29,29 +31,17 @@ def objects(
     _write(folder, module, {"cxx": ["-O3"], "nvcc": []}, sources)
     own = {"TORCHWHEEL_CACHE_DIR": str(folder / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1", "MAX_JOBS": "2"}
     environment = {**_environment(python), **own, **variables}
-    done = subprocess.run(
-        [python, "setup.py", "build_ext"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = answered([python, "setup.py", "build_ext"], cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return {path.name.partition(".")[0]: path for path in folder.rglob("*.o")}
 
 
 def _write(folder: Path, module: str, flags: Mapping[str, list[str]], sources: Mapping[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     extension = "CUDAExtension" if "k.cu" in sources else "CppExtension"
     given: object = dict(flags) if "k.cu" in sources else flags["cxx"]
     text = _SETUP.format(module=module, extension=extension, sources=list(sources), flags=given)
-    for name, content in {"setup.py": text, **sources}.items():
-        (folder / name).write_text(content, encoding="utf-8")
+    put_all(folder, {"setup.py": text, **sources})
 
 
 def _environment(python: str) -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TORCHWHEEL_", "TORCH_"))
-    }
-    return {**kept, "PATH": os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])}
+    return own_environment(PATH=os.pathsep.join([str(Path(python).parent), os.environ["PATH"]]))

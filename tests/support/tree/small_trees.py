@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
+
+from answered import answered
 
 SETUP_PY_PYPROJECT = """\
 [build-system]
@@ -61,18 +62,11 @@ def write_tree(root: Path, pyproject: str | None = SETUP_PY_PYPROJECT) -> Path:
     return root
 
 
-def git(folder: Path, *arguments: str) -> str:
+def git(folder: Path, *arguments: str | Path) -> str:
     """Run git with nothing of the developer's own configuration."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     command = ["git", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always", *arguments]
-    result = subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, **_GIT_ENVIRONMENT},
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    )
+    result = answered(command, cwd=folder, env={**environment, **_GIT_ENVIRONMENT}, check=True)
     return result.stdout.strip()
 
 

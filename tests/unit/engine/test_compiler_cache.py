@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from answered import answered
 from put import put
 from torchwheel.engine.cache_session import CacheUse, CompilerCache, ccache_use, write_compiler_launcher
 from torchwheel.host.compiler_cache import LAUNCHER
@@ -249,9 +249,7 @@ def test_the_script_before_each_compiler(
     write_compiler_launcher(folder, "sccache" if cache is None else None)
     write_compiler_launcher(folder, cache)
     words = [str(programs / "c++") if word == "/usr/bin/c++" else word for word in command]
-    done = subprocess.run(
-        [folder / LAUNCHER, *words], env={"PATH": str(programs)}, capture_output=True, text=True
-    )
+    done = answered([folder / LAUNCHER, *words], env={"PATH": str(programs)})
     assert done.stdout.replace("/usr/bin/c++", str(programs / "c++")).splitlines() == [
         str(programs / "c++") if word == "/usr/bin/c++" else word for word in ran
     ]

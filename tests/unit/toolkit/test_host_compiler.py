@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from answered import answered
 from places import REPOSITORY
 from shipped_data import violations
 from torchwheel.system.toml import read_toml
@@ -122,9 +122,7 @@ def test_the_data_file_has_the_form_of_its_schema() -> None:
 @pytest.mark.skipif(not Path("/usr/local/cuda-13.0/bin/ptxas").is_file(), reason="CUDA 13.0 is not installed")
 def test_the_entry_that_the_tool_reads_off_a_toolkit_is_the_table_s(tmp_path: Path) -> None:
     tool = REPOSITORY / "tools" / "toolkit_row.py"
-    made = subprocess.run(
-        [sys.executable, tool, "/usr/local/cuda-13.0"], capture_output=True, text=True, check=True
-    )
+    made = answered([sys.executable, tool, "/usr/local/cuda-13.0"], check=True)
     (tmp_path / "row.toml").write_text(made.stdout, encoding="utf-8")
     row, release = read_toml(tmp_path / "row.toml")["release"][0], read_toolkits().release("13.0")
     assert release is not None

@@ -6,7 +6,6 @@ Takes a network and many minutes, so it runs where TEST_TORCHWHEEL_COMPATIBILITY
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from answered import answered, own_environment
 from extension.compatibility.projects import Project, projects
 from extension.compatibility.sdists import download, skip_unless_chosen, unpack
 
@@ -71,11 +71,8 @@ def test_it_builds_for_a_named_gpu(
 
 
 def _environment(cache: Path, further: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TORCHWHEEL_", "TORCH_"))
-    }
     return {
-        **kept,
+        **own_environment(),
         **further,
         "TORCHWHEEL_CACHE_DIR": str(cache),
         "TORCHWHEEL_TARGET": _TARGET,
@@ -86,9 +83,7 @@ def _environment(cache: Path, further: Mapping[str, str]) -> dict[str, str]:
 def _run(
     command: list[str], environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", check=False
-    )
+    done = answered(command, cwd=cwd, env=environment)
     assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
     return done
 

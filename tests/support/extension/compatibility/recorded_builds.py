@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from answered import answered
 from extension.compatibility.commands import Commands, read_commands
 from extension.compatibility.recording import Recording
 from torchwheel.system.toml import read_toml
@@ -73,14 +74,11 @@ def record_build(
     recording = Recording(folder, toolkit)
     variables = recording.variables(os.pathsep.join([str(Path(python).parent), environment["PATH"]]))
     script = ["-c", _WITH_GPU] if gpu else ["setup.py"]
-    done = subprocess.run(
+    done = answered(
         [python, *script, "build_ext", *arguments],
         cwd=source,
         env={**environment, "TORCHWHEEL_CACHE_DIR": str(folder / "cache"), **variables},
-        capture_output=True,
-        encoding="utf-8",
         errors="replace",
-        check=False,
     )
     torch = subprocess.check_output([python, "-c", _FIND_TORCH], cwd=folder, text=True).strip()
     roots = {"project": source, "cuda": Path(toolkit), "stand-in": recording.toolkit}
@@ -103,14 +101,11 @@ def build_objects(
     search = os.pathsep.join([str(Path(python).parent), f"{toolkit}/bin", environment["PATH"]])
     # Compressed images cannot be compared, and a compiler cache would keep them.
     own = {"CUDA_HOME": toolkit, "NVCC_APPEND_FLAGS": "--no-compress", "TORCH_NO_COMPILER_WRAPPER": "1"}
-    done = subprocess.run(
+    done = answered(
         [python, "setup.py", "build_ext"],
         cwd=source,
         env={**environment, **own, "PATH": search, "TORCHWHEEL_CACHE_DIR": str(cache)},
-        capture_output=True,
-        encoding="utf-8",
         errors="replace",
-        check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
     theirs = {

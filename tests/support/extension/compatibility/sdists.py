@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from answered import answered
 
 # pip runs a setup.py for its metadata even to download an sdist, and some setup.py files stop there.
 _METADATA_ONLY = '''\
@@ -68,13 +69,7 @@ def download(
     command = [python, "-m", "pip", "download", "--no-deps", "--no-build-isolation", "--no-binary=:all:"]
     command += ["--use-pep517", f"--requirement={requirements}", f"--dest={folder / 'sdist'}"]
     command += ["--require-hashes"] if sha256 else []
-    done = subprocess.run(
-        command,
-        env={**environment, "PYTHONPATH": str(backend.parent)},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = answered(command, env={**environment, "PYTHONPATH": str(backend.parent)})
     assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
     (sdist,) = (folder / "sdist").iterdir()
     return sdist
