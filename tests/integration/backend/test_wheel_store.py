@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from backend.builds import check, clean_environment, make_tree, torchwheel, wrapper
+from tree.small_trees import commit_all, git
 
 PROJECT = "work of mine"
 INCLUDES_A_PACKAGE_S = """
@@ -31,9 +32,8 @@ def machine(folder: Path, origin: Path, **settings: str) -> tuple[Path, dict[str
 @pytest.fixture
 def origin(tmp_path: Path) -> Path:
     tree = make_tree("scikit-build-core", tmp_path / "origin")
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", "-C", tree]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v2.14.1"]):
-        subprocess.run([*git, *arguments], check=True)
+    commit_all(tree)
+    git(tree, "tag", "v2.14.1")
     return tree
 
 

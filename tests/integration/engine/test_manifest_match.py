@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from engine.test_wheel_sources import built, git, released, request, tree
+from engine.test_wheel_sources import built, released, request, tree
 from refusals import error_of, ids_of
 from torchwheel.cli.adopt import adopt
 from torchwheel.engine.build import build_wheel, configure
@@ -28,6 +28,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.source_tree import source_facts_json
+from tree.small_trees import git
 
 __all__ = ["released", "tree"]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from backend.builds import make_tree
+from put import append, put
 from torchwheel.engine.staging import locked_folders
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
@@ -20,6 +20,7 @@ from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
+from tree.small_trees import commit_all, git
 from unit.engine.test_staging import tree
 
 __all__ = ["tree"]
@@ -28,9 +29,8 @@ __all__ = ["tree"]
 @pytest.mark.parametrize("change", ["an edit", "another commit"])
 def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str, tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v2.14.1"]):
-        subprocess.run([*git, *arguments], check=True)
+    commit_all(tree)
+    git(tree, "tag", "v2.14.1")
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
     (tree / "torch" / "new.py").touch()
@@ -40,9 +40,7 @@ def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str
         (tree / "torch" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
         now = "v2.14.1 (changed)"
     else:
-        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "y"], check=True)
-        head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
-        now = head[:7]
+        now = commit_all(tree)[:7]
     with pytest.raises(TorchwheelError) as refused, locked_folders(plan, variables):
         pass
     (problem,) = refused.value.problems
@@ -88,13 +86,12 @@ def test_cmake_looks_again_where_a_variable_is_another_that_it_may_read(
     changed: dict[str, str], looks: bool, tmp_path: Path
 ) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as file:
-        file.write("set(PYTHONPATH $ENV{PYTHONPATH})\n")
-    with (tree / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write(
-            "\n[[tool.scikit-build.overrides]]\nif.any.env.FORK_OVERRIDES = true\n"
-            'cmake.define.USE_KINETO = "OFF"\ncmake.define.FLAGS = { env = "FORK_FLAGS" }\n'
-        )
+    append(tree / "CMakeLists.txt", "set(PYTHONPATH $ENV{PYTHONPATH})\n")
+    append(
+        tree / "pyproject.toml",
+        "\n[[tool.scikit-build.overrides]]\nif.any.env.FORK_OVERRIDES = true\n"
+        'cmake.define.USE_KINETO = "OFF"\ncmake.define.FLAGS = { env = "FORK_FLAGS" }\n',
+    )
     said = []
     for more in ({}, changed):
         variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin", "PYTHONPATH": "/a"}
@@ -110,9 +107,8 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
     """It is named before the build, and stays where it is."""
     tree = make_tree("setup.py", tmp_path / "tree")
     own, left = tree / "torch" / "lib" / "cuda_kept.txt", tree / "torch" / "lib" / "libtorch_cuda.so"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text("source")
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    put(own, "source")
+    git(tree, "init")
     (tree / ".gitignore").write_text("*.so\n")
     left.write_bytes(b"")
     environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
@@ -128,6 +124,6 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
     with locked_folders(cpu, {}):
         assert left.exists()
     # The remedy.
-    subprocess.run(["git", "-C", tree, "clean", "-qfdX", "torch/lib"], check=True)
+    git(tree, "clean", "-qfdX", "torch/lib")
     assert (left.exists(), own.exists()) == (False, True)
     assert "foreign-libraries" not in {finding.id for finding in run_preflight(cpu, environment).findings}

@@ -26,12 +26,8 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
+from tree.small_trees import commit_all, git
 from wheel_samples import CUBIN, Samples, WheelRecipe
-
-
-def git(tree: Path, *arguments: str) -> None:
-    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", *arguments]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +35,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """minitorch at the commit of a release, never to be written to."""
     folder = tmp_path_factory.mktemp("released") / "tree"
     shutil.copytree(MINITORCH, folder)
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "x")
+    commit_all(folder)
     git(folder, "tag", "v2.14.1")
     return folder
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from fleet.fixtures import commit_all
+from put import put
+from tree.small_trees import commit_all
 from unit.fleet.test_jobs import fleet, left, refusal
 
 
@@ -44,8 +45,7 @@ def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path)
 
 def test_jobs_have_the_tree(tmp_path: Path, checkout: Path) -> None:
     project = tmp_path / "project"
-    project.mkdir()
-    (project / "pyproject.toml").write_text(f"[tool.torchwheel]\nsource = '{checkout}'\n")
+    put(project / "pyproject.toml", f"[tool.torchwheel]\nsource = '{checkout}'\n")
     assert list(refusal(project)) == ["source-not-in-checkout"]
     # A clone within the repository that is no submodule of it is in no other checkout either.
     shutil.copytree(checkout, project / "pytorch")
@@ -57,6 +57,5 @@ def test_jobs_have_the_tree(tmp_path: Path, checkout: Path) -> None:
     commit_all(project)
     found = fleet(project)
     assert [job.name for job in found.jobs] == ["cpu-cp312-linux-x86-64"]
-    (project / "below").mkdir()
-    (project / "below" / "pyproject.toml").write_text("[tool.torchwheel]\nsource = '../pytorch'\n")
+    put(project / "below" / "pyproject.toml", "[tool.torchwheel]\nsource = '../pytorch'\n")
     assert fleet(project / "below").variables["JOB_PROJECT"] == "below"

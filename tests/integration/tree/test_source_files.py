@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchwheel.tree.source_files import source_files
-from unit.tree.test_source_files import files, git, needs_git, repository, write
+from tree.small_trees import git
+from unit.tree.test_source_files import files, needs_git, repository, write
 
 
 @needs_git

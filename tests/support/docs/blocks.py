@@ -34,6 +34,7 @@ from fleet.sites import SiteRecipe
 from places import REPOSITORY
 from put import put
 from toolkit.trees import small
+from tree.small_trees import commit_all, git
 from wheel_samples import Entry, Samples, WheelRecipe
 
 PAGES = [
@@ -172,9 +173,8 @@ def _is_made(folder: Path) -> bool:
 
 def _filled(folder: Path) -> Path:
     subprocess.run([sys.executable, _MAKE_TREE, "scikit-build-core", folder / "pytorch"], check=True)
-    git = ["git", "-C", str(folder / "pytorch"), "-c", "user.name=me", "-c", "user.email=me@example.org"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A release"], ["tag", "v2.14.1"]):
-        subprocess.run([*git, *words], check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
+    commit_all(folder / "pytorch")
+    git(folder / "pytorch", "tag", "v2.14.1")
     _complete(small(folder / "cuda-13.0", 13000), "13.0")
     _complete(small(folder / "cuda-12.4", 12040), "12.4")
     library = Samples().library(Entry(kind=2, number=120, payload=b"\x7fELF" + bytes(900_000)))

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from backend.builds import make_tree
-
-
-def commit_all(folder: Path) -> None:
-    """Make a folder a repository of one commit."""
-    git = ["git", "-C", str(folder), "-c", "user.name=me", "-c", "user.email=me@example.org"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A state"]):
-        subprocess.run([*git, *words], check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
+from tree.small_trees import commit_all
 
 
 @pytest.fixture

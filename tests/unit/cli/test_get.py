@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from places import MINITORCH
 from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.host.programs import find_program
 from torchwheel.preflight import this_machine
-
-COMMIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit")
+from tree.small_trees import commit_all, git
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +50,8 @@ def test_the_command_is_whole_however_narrow_the_terminal_is(
     released = tmp_path / "tree"
     shutil.copytree(MINITORCH, released, ignore=shutil.ignore_patterns("__pycache__"))
     (released / "version.txt").write_text("2.14.1\n", encoding="utf-8")
-    for words in (["init", "-q"], ["add", "-A"], [*COMMIT, "-qm", "a"], ["tag", "v2.14.1"]):
-        subprocess.run(["git", *words], cwd=released, check=True)
+    commit_all(released)
+    git(released, "tag", "v2.14.1")
     monkeypatch.setenv("COLUMNS", "70")
     out = torchwheel("get", released, "--target", "gtx1080ti", "--dry-run").out.splitlines()
     command = "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"

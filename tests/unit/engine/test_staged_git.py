@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.engine import staging
 from torchwheel.engine.staging import bring_up_to_date
+from tree.small_trees import commit_all, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-
-IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "protocol.file.allow=always")
-
-
-def git(folder: Path, *arguments: str | Path) -> str:
-    command = ["git", *IDENTITY, *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=folder, check=True, capture_output=True, encoding="utf-8"
-    ).stdout.strip()
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "a repository"
-    root.mkdir()
-    git(root, "init", "-q")
-    (root / "file").write_text("x", encoding="utf-8")
-    git(root, "add", "file")
-    git(root, "commit", "-q", "-m", "one")
+    put(root / "file", "x")
+    commit_all(root)
     return root
 
 
@@ -102,8 +91,7 @@ def test_a_submodule_that_is_none_any_more_has_no_repository_in_the_stage(
     cloned = stage / "third_party" / "cloned"
     git(tmp_path, "clone", "-q", tmp_path / "a repository", cloned)
     if vendored:
-        inner.mkdir(parents=True, exist_ok=True)
-        (inner / "file").write_text("x", encoding="utf-8")
+        put(inner / "file", "x")
         git(with_submodule, "add", "third_party/inner/file")
     git(with_submodule, "commit", "-q", "-m", "no submodule")
     bring_up_to_date(with_submodule, stage, tmp_path / "state.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from put import put
 from torchwheel.tree.source_files import sdist_files, source_files
 from torchwheel.tree.source_tree import SOURCE_FACTS_FILE
+from tree.small_trees import commit_all, git
 
 SOURCES = {
     ".gitignore",
@@ -62,16 +62,9 @@ def write(root: Path, names: Iterable[str]) -> None:
         put(root / name, GITIGNORE if name == ".gitignore" else name)
 
 
-def git(folder: Path, *arguments: str | Path) -> None:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *identity, *map(str, arguments)], cwd=folder, check=True, capture_output=True)
-
-
 def repository(root: Path, names: Iterable[str]) -> Path:
     write(root, names)
-    git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "one")
+    commit_all(root)
     return root
 
 
