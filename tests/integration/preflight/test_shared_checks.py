@@ -31,70 +31,26 @@ def program(path: Path, script: str) -> str:
     return str(put(path, f"#!/bin/sh\n{script}\n", 0o755))
 
 
-def compilers(tmp_path: Path, script: str = "echo 12.2.0") -> dict[str, str]:
+def compilers(tmp_path: Path, script: str = "echo 12.2.0", **variables: str) -> dict[str, str]:
     """A PATH with nothing but a C and a C++ compiler on it."""
     for name in ("gcc", "g++"):
         program(tmp_path / "bin" / name, script)
-    return {"PATH": str(tmp_path / "bin"), "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-
-
-def without_compilers(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "PATH": str(tmp_path)}
-
-
-def named_compiler_absent(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "CXX": "/nowhere/g++"}
-
-
-def named_c_compiler_absent(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "CC": "/nowhere/gcc"}
-
-
-def launcher_absent(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "CXX": "ccache g++"}
-
-
-def named_by_a_setting(tmp_path: Path) -> Machine:
-    return {"env.CXX": "/nowhere/g++"}, compilers(tmp_path)
-
-
-def compiler_talks_nonsense(tmp_path: Path) -> Machine:
-    return {}, compilers(tmp_path, "echo '@#$ %'")
-
-
-def compiler_fails(tmp_path: Path) -> Machine:
-    return {}, compilers(tmp_path, "echo no licence >&2; exit 3")
-
-
-def compiler_is_false(tmp_path: Path) -> Machine:
-    return {}, {**compilers(tmp_path), "CC": program(tmp_path / "false", "exit 1")}
-
-
-def nvcc_talks_nonsense(tmp_path: Path) -> Machine:
-    root = linux_installation(tmp_path / "cuda-13.0", "13.0", "13.0.48")
-    program(root / "bin" / "nvcc", "echo '@#$ %'")
-    return {"target": "rtx5070", "cuda-path": str(root)}, compilers(tmp_path)
-
-
-def nvcc_fails(tmp_path: Path) -> Machine:
-    settings, environment = nvcc_talks_nonsense(tmp_path)
-    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "exit 3")
-    return settings, environment
-
-
-def nvcc_of_a_variable_absent(tmp_path: Path) -> Machine:
-    settings, environment = nvcc_talks_nonsense(tmp_path)
-    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "echo release 13.0, V13.0.48")
-    return {"target": "rtx5070"}, {
-        **environment,
-        "CUDA_HOME": settings["cuda-path"],
-        "CUDACXX": "/nowhere/nvcc",
+    return {
+        "PATH": str(tmp_path / "bin"),
+        "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
+        **variables,
     }
 
 
-def host_compiler_of_nvcc_absent(tmp_path: Path) -> Machine:
-    settings, environment = nvcc_of_a_variable_absent(tmp_path)
-    return settings, {**environment, "CUDACXX": "", "CUDAHOSTCXX": "/nowhere/g++ -m64"}
+def nvcc(tmp_path: Path, script: str) -> Machine:
+    root = linux_installation(tmp_path / "cuda-13.0", "13.0", "13.0.48")
+    program(root / "bin" / "nvcc", script)
+    return {"target": "rtx5070", "cuda-path": str(root)}, compilers(tmp_path)
+
+
+def named_by_cuda_home(tmp_path: Path, **variables: str) -> Machine:
+    settings, environment = nvcc(tmp_path, "echo release 13.0, V13.0.48")
+    return {"target": "rtx5070"}, {**environment, "CUDA_HOME": settings["cuda-path"], **variables}
 
 
 def cache_is_a_file(tmp_path: Path) -> Machine:
@@ -102,31 +58,36 @@ def cache_is_a_file(tmp_path: Path) -> Machine:
     return {}, compilers(tmp_path)
 
 
-def packages_absent(tmp_path: Path) -> Machine:
-    return {"build-env": "current"}, compilers(tmp_path)
-
-
 # Each broken machine with the id of its error.
-BROKEN = {
-    without_compilers: "no-host-compiler",
-    named_compiler_absent: "no-host-compiler",
-    named_c_compiler_absent: "no-host-compiler",
-    launcher_absent: "no-host-compiler",
-    named_by_a_setting: "no-host-compiler",
-    compiler_talks_nonsense: "host-compiler-does-not-work",
-    compiler_fails: "host-compiler-does-not-work",
-    compiler_is_false: "host-compiler-does-not-work",
-    nvcc_talks_nonsense: "nvcc-does-not-work",
-    nvcc_fails: "nvcc-does-not-work",
-    nvcc_of_a_variable_absent: "nvcc-does-not-work",
-    host_compiler_of_nvcc_absent: "host-compiler-does-not-work",
-    cache_is_a_file: "build-folder-not-writable",
-    packages_absent: "build-packages-missing",
+BROKEN: dict[str, tuple[Callable[[Path], Machine], str]] = {
+    "no compilers": (lambda path: ({}, compilers(path, PATH=str(path))), "no-host-compiler"),
+    "CXX": (lambda path: ({}, compilers(path, CXX="/nowhere/g++")), "no-host-compiler"),
+    "CC": (lambda path: ({}, compilers(path, CC="/nowhere/gcc")), "no-host-compiler"),
+    "launcher": (lambda path: ({}, compilers(path, CXX="ccache g++")), "no-host-compiler"),
+    "env.CXX": (lambda path: ({"env.CXX": "/nowhere/g++"}, compilers(path)), "no-host-compiler"),
+    "nonsense": (lambda path: ({}, compilers(path, "echo '@#$ %'")), "host-compiler-does-not-work"),
+    "fails": (
+        lambda path: ({}, compilers(path, "echo no licence >&2; exit 3")),
+        "host-compiler-does-not-work",
+    ),
+    "CC is false": (
+        lambda path: ({}, compilers(path, CC=program(path / "false", "exit 1"))),
+        "host-compiler-does-not-work",
+    ),
+    "nvcc talks nonsense": (lambda path: nvcc(path, "echo '@#$ %'"), "nvcc-does-not-work"),
+    "nvcc fails": (lambda path: nvcc(path, "exit 3"), "nvcc-does-not-work"),
+    "CUDACXX": (lambda path: named_by_cuda_home(path, CUDACXX="/nowhere/nvcc"), "nvcc-does-not-work"),
+    "CUDAHOSTCXX": (
+        lambda path: named_by_cuda_home(path, CUDAHOSTCXX="/nowhere/g++ -m64"),
+        "host-compiler-does-not-work",
+    ),
+    "cache is a file": (cache_is_a_file, "build-folder-not-writable"),
+    "no packages": (lambda path: ({"build-env": "current"}, compilers(path)), "build-packages-missing"),
 }
 
 
 @posix
-@pytest.mark.parametrize(("machine", "id"), BROKEN.items(), ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(("machine", "id"), BROKEN.values(), ids=BROKEN)
 def test_plan_doctor_and_build_agree(
     machine: Callable[[Path], Machine], id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
