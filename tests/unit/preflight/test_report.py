@@ -17,12 +17,18 @@ from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
 from torchwheel.preflight.registry import OFFICIAL_INDEX, Violation, read_rules
-from torchwheel.preflight.report import CHECKS, check_plan, run_preflight
+from torchwheel.preflight.report import CHECKS, Report, check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error
 from torchwheel.survey import BuildRequest, survey
 
 MAC = {"platform": "macosx_13_0_x86_64", "config": {"target": "cpu"}, "glibc": None}
+
+
+def report_on(*config: dict[str, str], **changes: Any) -> Report:
+    """What is found of a context."""
+    made = context(*config, **changes)
+    return check_plan(made.plan, made.host, made.tree)
 
 
 def test_what_the_plan_finds_is_shown_once_with_the_rules_source() -> None:
@@ -42,14 +48,13 @@ def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
 
 
 def test_order_of_fixing() -> None:
-    made = context(
+    report = report_on(
         {"jobs": "64", "target": "rtx5070"},
         source=tree(missing_submodules=("third_party/fmt",)),
         toolkits=(toolkit(missing=("cublas",)),),
         compiler=None,
         facts={"python_headers": False, "libraries": {"cudnn": NOT_INSTALLED}, "driver": "470.256.02"},
     )
-    report = check_plan(made.plan, made.host, made.tree)
     assert [(finding.severity.value, finding.id) for finding in report.findings] == [
         ("error", "missing-submodules"),
         ("error", "toolkit-incomplete"),
@@ -63,14 +68,12 @@ def test_order_of_fixing() -> None:
 
 
 def test_that_building_is_needless_comes_after_errors() -> None:
-    made = context(facts={"python_headers": False})
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on(facts={"python_headers": False})
     assert [finding.id for finding in report.findings] == ["no-python-headers", "need-not-build"]
 
 
 def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
-    made = context(facts={"driver": "470.256.02"})
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on(facts={"driver": "470.256.02"})
     assert [finding.id for finding in report.findings] == ["newer-driver-instead", "driver-too-old"]
     assert "need-not-build" not in report.passed
 
@@ -91,8 +94,9 @@ def test_one_line_does_not_name_another_toolkit_than_the_next(
     release: str, target: str, platform: str, cuda: str, glibc: str, told: list[str]
 ) -> None:
     found = (toolkit(cuda, platform),)
-    made = context({"target": target}, platform=platform, source=tree(release), toolkits=found, glibc=glibc)
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on(
+        {"target": target}, platform=platform, source=tree(release), toolkits=found, glibc=glibc
+    )
     advice = [one.id for one in report.findings if re.search(r"(use|prefer) CUDA [0-9]", one.problem.remedy)]
     assert advice == told
 
@@ -107,12 +111,9 @@ def test_one_line_does_not_name_another_toolkit_than_the_next(
     ],
 )
 def test_an_older_cuda_is_named_only_where_it_fits(target: str, driver: str, remedy: str) -> None:
-    made = context(
-        {"target": target}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),), facts={"driver": driver}
-    )
-    (finding,) = (
-        one for one in check_plan(made.plan, made.host, made.tree).findings if one.id == "driver-too-old"
-    )
+    found = {"source": tree("2.14.1"), "toolkits": (toolkit("13.0"),), "facts": {"driver": driver}}
+    findings = report_on({"target": target}, **found).findings
+    (finding,) = (one for one in findings if one.id == "driver-too-old")
     assert finding.problem.remedy.startswith(remedy)
 
 
@@ -137,8 +138,7 @@ def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(
 
 
 def test_skipped_errors_do_not_count() -> None:
-    made = context({"skip-check": "no-python-headers"}, facts={"python_headers": False})
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on({"skip-check": "no-python-headers"}, facts={"python_headers": False})
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()
     assert Examination(report).document()["skipped"] == ["no-python-headers"]
@@ -149,8 +149,7 @@ def test_skipped_errors_do_not_count() -> None:
 
 
 def test_an_error_that_there_is_not_is_not_skipped() -> None:
-    made = context({"skip-check": "no-python-headers"})
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on({"skip-check": "no-python-headers"})
     assert Examination(report).document()["skipped"] == []
     assert render_report(Examination(report), 200).splitlines()[-1].startswith("no error was found: ")
 
@@ -174,8 +173,7 @@ def test_what_nobody_knows_is_not_fine() -> None:
 
 
 def test_where_everything_is_known_every_rule_is_judged() -> None:
-    made = context({"enable": "system-nccl"})
-    report = check_plan(made.plan, made.host, made.tree)
+    report = report_on({"enable": "system-nccl"})
     assert report.unchecked == {}
     assert "could not be made" not in render_report(Examination(report))
 
@@ -211,20 +209,19 @@ def test_what_the_combination_rests_on(version: str, cuda: str, changes: dict[st
 )
 def test_a_bug_of_nvcc(version: str, said: str) -> None:
     found = (toolkit("12.9", "win_amd64"),)
-    made = context(platform="win_amd64", source=tree(version), toolkits=found)
-    (told,) = (f.problem for f in check_plan(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    findings = report_on(platform="win_amd64", source=tree(version), toolkits=found).findings
+    (told,) = (finding.problem for finding in findings if finding.id == "nvcc-bug")
     assert said in told.render()
 
 
 def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
-    made = context(
+    report = report_on(
         platform="win_amd64", compiler=CL, source=tree("2.15.0"), toolkits=(toolkit("13.0", "win_amd64"),)
     )
-    report = check_plan(made.plan, made.host, made.tree)
     assert "need-not-build" not in {*report.passed, *(finding.id for finding in report.findings)}
     assert report.unchecked[OFFICIAL_INDEX.missing] == ("need-not-build",)
-    seen = context({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
-    assert "need-not-build" not in check_plan(seen.plan, seen.host, seen.tree).unchecked
+    seen = report_on({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
+    assert "need-not-build" not in seen.unchecked
 
 
 def test_a_request_without_a_plan() -> None:
