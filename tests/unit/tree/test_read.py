@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from refusals import error_of, ids_of
 from torchwheel.cli.adopt import adopt
 from torchwheel.tree.cmake_options import Option
@@ -62,8 +63,7 @@ def test_the_version_follows_the_tree_s_own_rule(
     script: str, metadata: str | None, version: tuple[str, str], tmp_path: Path
 ) -> None:
     root = write_tree(tmp_path / "t")
-    (root / "tools").mkdir(exist_ok=True)
-    (root / "tools" / "generate_torch_version.py").write_text(f'FILE = "{script}"\n', encoding="utf-8")
+    put(root / "tools" / "generate_torch_version.py", f'FILE = "{script}"\n')
     if metadata is not None:
         (root / "PKG-INFO").write_text(metadata, encoding="utf-8")
     tree = read_tree(root)
@@ -103,22 +103,24 @@ backend-path = ["tools"]
     )
 
 
-def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
-    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
-    assert ids_of(read_tree, root) == ["damaged-adoption"]
-
-
-def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
-    """pip and the tree's own backend would refuse it, after the plan."""
-    root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
-    assert ids_of(read_tree, root) == ["malformed-toml"]
+@pytest.mark.parametrize(
+    ("pyproject", "ids"),
+    [
+        ('[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n', ["damaged-adoption"]),
+        ('[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n', ["unsupported-backend"]),
+        ('[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n', ["ill-typed-build-system"] * 2),
+        # pip and the tree's own backend would refuse a byte order mark, after the plan.
+        ("\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT, ["malformed-toml"]),
+    ],
+)
+def test_a_build_system_that_is_refused(tmp_path: Path, pyproject: str, ids: list[str]) -> None:
+    assert ids_of(read_tree, write_tree(tmp_path / "t", pyproject)) == ids
 
 
 def test_what_is_no_tree(tmp_path: Path) -> None:
     file, other = tmp_path / "pytorch.tar.gz", tmp_path / "other"
     file.write_bytes(b"")
-    other.mkdir()
-    (other / "setup.py").write_text("", encoding="utf-8")
+    put(other / "setup.py")
     found = [ids_of(read_tree, path) for path in (tmp_path / "nowhere", file, other)]
     assert found == [["source-missing"], ["source-not-a-folder"], ["not-pytorch"]]
 
@@ -129,16 +131,6 @@ def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) ->
     (problem,) = error_of(read_tree, folder).problems
     command = problem.remedy.splitlines()[-1]
     assert (problem.id, shlex.split(command)) == ("source-empty", [*CLONE.split(), str(folder)])
-
-
-def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
-    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
-    assert ids_of(read_tree, root) == ["unsupported-backend"]
-
-
-def test_ill_typed_keys_are_reported_together(tmp_path: Path) -> None:
-    root = write_tree(tmp_path / "t", '[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n')
-    assert ids_of(read_tree, root) == ["ill-typed-build-system"] * 2
 
 
 def test_commit_and_release_tag(tmp_path: Path) -> None:
