@@ -6,15 +6,14 @@ import os
 import re
 import stat
 import subprocess
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from backend.builds import GENERATIONS, clean_environment, make_tree, run, torchwheel, wrapper
+from index.web import serving
 
 SECRET = "hunter2-{}{}-opensesame"
 # CMake keeps each option as it was given, and scikit-build-core writes a file for CMake and asks it for its options.
@@ -28,20 +27,10 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E environment)
 
 
 @pytest.fixture
-def index() -> Iterator[str]:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A package index with nothing in it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_error(404)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(tmp_path_factory.mktemp("index")) as (found, _):
+        yield found.removeprefix("http://")
 
 
 class Plants:

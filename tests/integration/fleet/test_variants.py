@@ -5,7 +5,6 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 import re
@@ -13,9 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from packaging.tags import sys_tags
 from packaging.version import Version
 
 from fleet.sites import SiteRecipe, fleet_of
+from index.web import serving
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
@@ -51,21 +49,11 @@ def reads_variants() -> bool:
 real_uv = pytest.mark.skipif(not reads_variants(), reason="uv 0.13.9 or newer is not here")
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """A web server for the site in the test's folder."""
-    handler = functools.partial(Quiet, directory=str(tmp_path / "site"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(tmp_path / "site") as (found, _):
+        yield found
 
 
 def installed(folder: Path, address: str, machine: Mapping[str, str], *more: str, name: str = "torch") -> str:
