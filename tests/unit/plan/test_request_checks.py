@@ -232,7 +232,7 @@ def test_each_target_that_is_left_out_is_named(
 
 @pytest.mark.parametrize("key", ["build.targets", "skbuild.build.targets", "install.components"])
 def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
-    found = plan({"target": "cpu", "package-version": "2.14.1", key: "c10"}).findings
+    found = plan({**CPU, key: "c10"}).findings
     assert rendered(found) == [said("error: partial-build", f"-C {key.removeprefix('skbuild.')}")]
 
 
@@ -240,12 +240,9 @@ def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, leg
     """Else the wheel would be called as if it were like any other."""
     for arguments in ("-DUSE_OPENMP:BOOL=OFF", ["-D", "USE_OPENMP=OFF"], "-DUSE_OPENMP=OFF;-DUSE_OPENMP=OFF"):
         for planner in (plan, legacy_plan):
-            made = planner({"target": "cpu", "package-version": "2.14.1", "skbuild.cmake.args": arguments})
-            assert (str(made.version), options(made)["USE_OPENMP"], ids(made)) == (
-                "2.14.1+cpu.noopenmp",
-                "OFF",
-                [],
-            )
+            made = planner({**CPU, "skbuild.cmake.args": arguments})
+            assert (str(made.version), ids(made)) == ("2.14.1+cpu.noopenmp", [])
+            assert options(made)["USE_OPENMP"] == "OFF"
     assert str(error_of(plan, {"target": "cpu", "cmake.args": "-DUSE_MPI=ON", "disable": "mpi"})) == said(
         "contradiction", "-C cmake.args -DUSE_MPI and -C disable", "define.USE_MPI is ON", "disable names mpi"
     )
@@ -266,11 +263,11 @@ def test_what_the_trees_own_backend_does_not_know_is_an_error(
     planners = {"setuptools": (legacy_plan, "2.6.0a0"), "scikit-build-core": (plan, "2.14.1a0")}
     planner, version = planners[own]
     (bare,) = (key.removeprefix("skbuild.") for key in given)
-    made = planner({"target": "cpu", "package-version": "2.14.1"} | given)
+    made = planner(CPU | given)
     assert rendered(made.findings) == [
         said("error: setting-of-another-backend", f"-C {bare}", bare, other, f"torch {version}", own)
     ]
-    assert planners[other][0]({"target": "cpu", "package-version": "2.14.1"} | given).errors == ()
+    assert planners[other][0](CPU | given).errors == ()
 
 
 def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan: Planner) -> None:
@@ -282,7 +279,7 @@ def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan:
         "editable_mode": "strict",
     }
     for planner in (plan, legacy_plan):
-        assert ids(planner({"target": "cpu", "package-version": "2.14.1"} | verbose)) == []
+        assert ids(planner(CPU | verbose)) == []
 
 
 @pytest.mark.parametrize(
@@ -318,7 +315,7 @@ def test_what_messages_and_pages_advise_is_taken(plan: Planner) -> None:
 
 
 def test_a_name_that_only_setup_py_reads_changes_nothing(plan: Planner, legacy_plan: Planner) -> None:
-    asked = {"target": "cpu", "package-version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-own"}
+    asked = {**CPU, "env.TORCH_PACKAGE_NAME": "torch-own"}
     assert ids(plan(asked)) == ["name-not-read"]
     assert ids(legacy_plan(asked)) == []
     assert ids(plan(asked | {"env.TORCH_PACKAGE_NAME": "torch"})) == []
@@ -326,7 +323,7 @@ def test_a_name_that_only_setup_py_reads_changes_nothing(plan: Planner, legacy_p
 
 def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Planner) -> None:
     ambient = {"SKBUILD_WHEEL_EXCLUDE": "torch/lib/*", "DESTDIR": "/x", "DIST_EXTRA_CONFIG": "/x.cfg"}
-    made = plan({"target": "cpu", "package-version": "2.14.1"}, environment={**ambient, "BUILD_ID": "7"})
+    made = plan(CPU, environment={**ambient, "BUILD_ID": "7"})
     assert not ambient.keys() & variables(made).keys()
     assert ids(made) == ["variables-kept-out", "ignored-variables"]
     assert all(name in made.findings[0].problem.what for name in ambient)
@@ -365,12 +362,7 @@ def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: st
     expected = [said("error: project-metadata-unused", "pyproject.toml", unused, "torch")]
     assert rendered(made.findings) == (expected if unused else [])
     # A tree's own [project] is its own.
-    assert (
-        rendered(
-            plan({"target": "cpu", "package-version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings
-        )
-        == []
-    )
+    assert ids(plan(CPU, pyproject=f"[project]\n{table}\n")) == []
 
 
 def test_a_cache_folder_that_others_can_write_to() -> None:
@@ -392,7 +384,7 @@ def test_a_cache_folder_that_others_can_write_to() -> None:
 def test_a_cross_build_has_no_name(plan: Planner, option: str, value: str, refused: bool) -> None:
     for asked in ({f"define.{option}": value}, {}):
         environment = {} if asked else {option: value}
-        made = plan({"target": "cpu", "package-version": "2.14.1"} | asked, environment=environment)
+        made = plan(CPU | asked, environment=environment)
         assert [one.id for one in made.errors] == (["another-platform"] if refused else [])
 
 

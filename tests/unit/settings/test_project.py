@@ -47,7 +47,6 @@ def test_the_general_table(load: Load, tmp_path: Path) -> None:
 def test_a_project_that_says_nothing(load: Load, pyproject: str) -> None:
     settings = load(pyproject)
     assert settings.target == ()
-    assert settings.target == ()
     assert settings.arch is None
     assert not settings.is_cpu
     assert {key: item.layer.title for key, item in settings.entries.items()} == {
