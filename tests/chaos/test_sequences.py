@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from backend.builds import snapshot
 from chaos.subjects import CACHES, FLAGS, KINDS, PLACES, SETTINGS, VARIABLES, Subject
 from chaos.world import ASKED, after_seconds
+from put import put
 
 pytestmark = [
     pytest.mark.chaos,
@@ -142,8 +143,7 @@ class Sequence(RuleBasedStateMachine):
         if folder.exists():
             shutil.rmtree(folder)
         else:
-            folder.mkdir()
-            (folder / "CMakeLists.txt").write_text("# nothing\n")
+            put(folder / "CMakeLists.txt", "# nothing\n")
         self.did("add a folder" if folder.exists() else "remove a folder")
 
     @rule()
@@ -231,8 +231,7 @@ class Sequence(RuleBasedStateMachine):
         folder = self.subject.root / "prefix/lib/cmake/ChaosPackage"
         shutil.rmtree(folder, ignore_errors=True)
         if value:
-            folder.mkdir()
-            (folder / "ChaosPackageConfig.cmake").write_text(f"set(CHAOS_PACKAGE_VALUE package{value})\n")
+            put(folder / "ChaosPackageConfig.cmake", f"set(CHAOS_PACKAGE_VALUE package{value})\n")
         self.did(f"package: {value or 'none'}")
 
     @precondition(lambda self: self.subject.cache.exists())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from limits import within_limits
+from put import put
 from refusals import origins_of
 from torchwheel.host.machine import marker_holds
 from torchwheel.preflight.host_file import read_host_file
@@ -36,16 +37,14 @@ def test_what_cannot_be_read_is_one_error(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["#" * 32_769, "# " + "é" * 16_384])
 def test_a_host_file_is_no_larger_than_a_machine_takes(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text(text, encoding="utf-8")
+    file = put(tmp_path / "host.toml", text)
     assert origins_of(read_host_file, file) == [("oversized-toml", str(file))]
     assert read_toml(file) == {}
 
 
 @pytest.mark.parametrize("entry", ["k{}=1\n", "[gpus.a{}]\n", "a{}.b.c.d=1\n"])
 def test_a_host_file_that_was_made_to_cost_much_is_read_in_little_time(tmp_path: Path, entry: str) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text("".join(map(entry.format, range(4_000)))[:32_768], encoding="utf-8")
+    file = put(tmp_path / "host.toml", "".join(map(entry.format, range(4_000)))[:32_768])
     within_limits(_read_wrong_host, file)
     for name in ("a", '"a"', "'a'"):
         file.write_text(f"[{name}{f' . {name}' * 4_000}]\n", encoding="utf-8")

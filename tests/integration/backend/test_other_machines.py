@@ -14,6 +14,7 @@ import pytest
 from backend.builds import clean_environment
 from backend.network import Host, hosts, wait_until
 from backend.test_compiler_caches import Machine, answered, free_port, needs, server
+from put import put
 
 DIST = re.compile(r"torchwheel: (\d+) compilations made by sccache on other machines")
 
@@ -106,8 +107,7 @@ def sccache_dist(folder: Path, here: Host, helpers: list[Host]) -> Iterator[Path
     def serves(host: Host, kind: str, text: str, *, log: Path) -> contextlib.AbstractContextManager[None]:
         place = folder / host.namespace
         place.mkdir()
-        settings = place / f"{kind}.toml"
-        settings.write_text(text.format(folder=place, address=host.address, **words), encoding="utf-8")
+        settings = put(place / f"{kind}.toml", text.format(folder=place, address=host.address, **words))
         return host.serves(sccache, kind, "--config", settings, log=log, **foreground)
 
     with contextlib.ExitStack() as stack:
@@ -117,6 +117,5 @@ def sccache_dist(folder: Path, here: Host, helpers: list[Host]) -> Iterator[Path
         for host in helpers:
             stack.enter_context(serves(host, "server", HELPER, log=log_of(folder, host)))
         wait_until({log_of(folder, host): "connected to scheduler" for host in helpers})
-        client = folder / "client.toml"
-        client.write_text(CLIENT.format(**words), encoding="utf-8")
+        client = put(folder / "client.toml", CLIENT.format(**words))
         yield client

@@ -12,7 +12,7 @@ import pytest
 
 from backend.builds import GENERATIONS, LATER, check, clean_environment, make_tree, torchwheel
 from places import REPOSITORY
-from put import put_all
+from put import put, put_all
 from torchwheel.plan.defines import cmake_file
 from torchwheel.reproducible import nvcc_naming
 
@@ -122,9 +122,7 @@ def test_a_build_folder_that_is_named_by_a_link(tmp_path: Path, compiler: str) -
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "link").symlink_to(tmp_path / "real")
     source, build = tmp_path / "real" / "source", tmp_path / "deep" / "er" / "link" / "build"
-    (source / "defines.cmake").write_text(
-        cmake_file({}, maps_paths=True, reproducible=True), encoding="utf-8"
-    )
+    put(source / "defines.cmake", cmake_file({}, maps_paths=True, reproducible=True))
     (source / "where.cpp").write_text("const char* where() { return __FILE__; }\n", encoding="utf-8")
     (source / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.19...4.0)\nproject(P LANGUAGES CXX)\nadd_library(where OBJECT where.cpp)\n",

@@ -15,6 +15,7 @@ import pytest
 
 from backend.builds import GENERATIONS, clean_environment, make_tree, run, torchwheel
 from extension.projects import Built
+from put import append, put
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="its programs are shell scripts, its linker GNU's"
@@ -61,7 +62,6 @@ add_custom_target(read_version DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/versioned.h"
 add_dependencies(@TARGET@ read_version)
 target_compile_definitions(@TARGET@ PRIVATE VERSIONED)
 """
-VERSION_SCRIPT = 'echo "#define VERSION v${PYTORCH_BUILD_VERSION%%+*}" > "$1"\n'
 
 
 class Subject:
@@ -80,13 +80,13 @@ class Subject:
         if kind in GENERATIONS:
             make_tree(kind, self.project)
             source, described, target = "c10/util/Exception.cpp", "c10/CMakeLists.txt", "c10"
-            (self.project / "c10/versioned.sh").write_text(VERSION_SCRIPT)
+            script = 'echo "#define VERSION v${PYTORCH_BUILD_VERSION%%+*}" > "$1"\n'
+            (self.project / "c10/versioned.sh").write_text(script)
         else:
             Built(root, "CMake")
             source, described, target = "csrc/bind.cpp", "CMakeLists.txt", "tiny._C"
         self.source = self.project / source
-        with self.source.open("a") as stream:
-            stream.write(SOURCE)
+        append(self.source, SOURCE)
         with (self.project / described).open("a") as stream:
             text = CMAKE + (VERSIONED if kind in GENERATIONS else "")
             stream.write(text.replace("@OUTSIDE@", str(self.outside)).replace("@TARGET@", target))
@@ -96,8 +96,7 @@ class Subject:
         self.link.symlink_to(self.outside / "linked0.h")
 
     def write(self, name: str, text: str, time: int = 0) -> Path:
-        new = self.outside / "new"
-        new.write_text(text)
+        new = put(self.outside / "new", text)
         if time:
             os.utime(new, (time, time))
         return new.replace(self.outside / name)

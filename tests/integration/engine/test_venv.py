@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
+from put import put
 from refusals import error_of, ids_of, origins_of
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
@@ -139,8 +140,7 @@ def test_a_damaged_environment_is_made_again(
         made.append("created")
         assert "--without-pip" in options
         for name, (text, _size) in RECORDED.items():
-            (packages / name).parent.mkdir(parents=True, exist_ok=True)
-            (packages / name).write_text(text, encoding="utf-8")
+            put(packages / name, text)
         rows = "".join(f"{name},,{size}\n" for name, (_, size) in RECORDED.items())
         (packages / "tiny-1.dist-info" / "RECORD").write_text(rows, encoding="utf-8")
         (folder / "bin").mkdir()
@@ -164,12 +164,9 @@ def test_a_damaged_environment_is_made_again(
             )
             (folder / READY).write_text(json.dumps(mark | changed), encoding="utf-8")
         elif damage == "needs more":
-            described = packages / "tiny-1.dist-info" / "METADATA"
-            described.write_text("Name: tiny\nVersion: 1\nRequires-Dist: other>1\n", encoding="utf-8")
-            record = packages / "tiny-1.dist-info" / "RECORD"
-            record.write_text(
-                record.read_text("utf-8").replace("METADATA,,22", "METADATA,,"), encoding="utf-8"
-            )
+            info = packages / "tiny-1.dist-info"
+            put(info / "METADATA", "Name: tiny\nVersion: 1\nRequires-Dist: other>1\n")
+            put(info / "RECORD", (info / "RECORD").read_text("utf-8").replace("METADATA,,22", "METADATA,,"))
         elif damage in ("a list", "deep"):
             (folder / READY).write_text("[" * 100_000 if damage == "deep" else "[]", encoding="utf-8")
         elif damage in ("long", "empty"):
@@ -270,9 +267,7 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
         (packages / "new.cmake").touch()
         os.utime(packages / "old.cmake", (10**9, 10**9))
         os.utime(packages / "new.cmake", (4 * 10**9, 4 * 10**9))
-        (packages / "tiny-1.dist-info" / "RECORD").write_text(
-            "old.cmake,,0\nnew.cmake,,0\n", encoding="utf-8"
-        )
+        put(packages / "tiny-1.dist-info" / "RECORD", "old.cmake,,0\nnew.cmake,,0\n")
 
     monkeypatch.setattr(venv, "_create_environment", create)
     for _ in range(2):

@@ -9,6 +9,7 @@ import pytest
 
 from extension.projects import CMAKE, CPU, CUDA, PROJECT, SETUP_PY, TABLE, Built
 from extension.torch_trees import TorchTree
+from put import append
 from refusals import error_of, ids_of, origins_of
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
@@ -99,8 +100,7 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
     variables = {"TORCHWHEEL_BUILD_ENV": "managed", "USE_KINETO": "0"}
     request = BuildRequest(project, {"disable": "cuda", "target": "cpu"}, variables)
     assert read_hook_request(request).kind is ProjectKind.TABLES
-    with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write('[tool.torchwheel]\nbuild-env = "current"\ndefine.OWN = 1\n')
+    append(project / "pyproject.toml", '[tool.torchwheel]\nbuild-env = "current"\ndefine.OWN = 1\n')
     assert (
         origins_of(asked_of, project, {"target": "cpu"})
         == [("setting-of-trees", "pyproject.toml [tool.torchwheel]")] * 2
@@ -122,8 +122,7 @@ def test_a_description_for_cmake_beside_tables_is_an_error(project: Path) -> Non
     (project / "CMakeLists.txt").write_text("project(of_programs)\n", encoding="utf-8")
     assert asked_of(project, {"target": "cpu"}).kind is ProjectKind.TABLES
     (project / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
-    with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write('[tool.scikit-build]\nwheel.packages = ["pkg"]\n')
+    append(project / "pyproject.toml", '[tool.scikit-build]\nwheel.packages = ["pkg"]\n')
     assert ids_of(asked_of, project, {"target": "cpu", "wheel.build-tag": "1"}) == [
         *("setting-of-another-backend", "scikit-build-unread", "scikit-build-unread")
     ]

@@ -16,6 +16,7 @@ import pytest
 
 from extension.planning import inputs as planned_inputs
 from extension.planning import installed, stepped
+from put import put
 from refusals import error_of
 from torchwheel.extension.compile.ninja_build import announced_build, ninja_text, run_steps
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step, StepKind
@@ -45,8 +46,7 @@ def torch_root(tmp_path: Path) -> Path:
     (root / "include").mkdir(parents=True)
     (root / "lib").mkdir()
     (root / "include" / "torch_of_the_test.h").write_text("#define OF_TORCH 42\n", encoding="utf-8")
-    source = root / "c10.cpp"
-    source.write_text("namespace c10 { int registered; }\n", encoding="utf-8")
+    source = put(root / "c10.cpp", "namespace c10 { int registered; }\n")
     for name in LIBRARIES:
         subprocess.run(["c++", "-shared", "-fPIC", "-o", root / "lib" / f"lib{name}.so", source], check=True)
     return root
@@ -127,8 +127,7 @@ def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Pa
     link = f"link pkg._C/_C{EXTENSION_SUFFIXES[0]}"
     build(plan)
     assert build(plan)[1] == ["ninja: no work to do."]
-    module = project / "csrc" / "module.cpp"
-    module.write_text(MODULE + "// changed\n", encoding="utf-8")
+    put(project / "csrc" / "module.cpp", MODULE + "// changed\n")
     assert build(plan)[1] == ["compile csrc/module.cpp", link]
     (project / "csrc" / "answer.h").write_text(HEADER + "// changed\n", encoding="utf-8")
     assert sorted(build(plan)[1]) == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ninja_text import ninja_path
+from put import put
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
@@ -59,9 +60,7 @@ def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
     lines = ["rule run", "  command = $command", ""]
     before = ""
     for output, code in commands.items():
-        script = tmp_path / "src" / f"{output}.py"
-        script.parent.mkdir(exist_ok=True)
-        script.write_text(code.format(output))
+        script = put(tmp_path / "src" / f"{output}.py", code.format(output))
         command = shlex.join([sys.executable, str(script)]).replace("$", "$$")
         lines += [f"build {output}: run {ninja_path(script)} {before}", f"  command = {command}"]
         before = output

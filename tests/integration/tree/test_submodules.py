@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.tree.git import WrongCommit, is_dirty, missing_submodules, wrong_commits
 from tree.small_trees import commit_all, git
 
@@ -15,12 +16,10 @@ from tree.small_trees import commit_all, git
 def library(tmp_path: Path) -> Path:
     """A library with a submodule of its own."""
     inner = tmp_path / "inner"
-    inner.mkdir()
-    (inner / "file").write_text("1", encoding="utf-8")
+    put(inner / "file", "1")
     commit_all(inner)
     outer = tmp_path / "outer"
-    outer.mkdir()
-    (outer / "file").write_text("1", encoding="utf-8")
+    put(outer / "file", "1")
     commit_all(outer)
     git(outer, "submodule", "add", str(inner), "external/inner")
     commit_all(outer)

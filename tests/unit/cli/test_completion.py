@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
+from put import put
 from torchwheel.cli.main import COMMANDS
 from torchwheel.diagnosis.failures import read_catalogue
 from torchwheel.hardware.gpu_catalogue import read_gpus
@@ -46,14 +47,11 @@ def script(torchwheel: Run, tmp_path: Path) -> Path:
 
 def written(torchwheel: Run, tmp_path: Path, name: str) -> Path:
     overlays = tmp_path / "config" / "overlays"
-    overlays.mkdir(parents=True)
-    (overlays / "desk.toml").write_text('kind = "target"\ninherits = "rtx5070"\n', encoding="utf-8")
+    put(overlays / "desk.toml", 'kind = "target"\ninherits = "rtx5070"\n')
     (overlays / "broken.toml").write_text("kind = ", encoding="utf-8")
     result = torchwheel("completion", name)
     assert (result.status, result.err) == (0, "")
-    path = tmp_path / f"script.{name}"
-    path.write_text(result.out, encoding="utf-8")
-    return path
+    return put(tmp_path / f"script.{name}", result.out)
 
 
 def completed(script: Path, *words: str) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 
 from cli.running import Run
 from places import HOSTS
+from put import put
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
 
 # Every key whose value git runs: git-config(1), gitattributes(5), githooks(5). "evil=x.y" is a name of the checkout's.
@@ -39,9 +40,7 @@ def tree(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     (tree / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
     (tree / "version.txt").write_text("2.14.1\n", encoding="utf-8")
     ran = tmp_path / "ran"
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\necho run >> '{ran}'\nexit 1\n", encoding="utf-8")
-    program.chmod(0o755)
+    program = put(tmp_path / "program", f"#!/bin/sh\necho run >> '{ran}'\nexit 1\n", 0o755)
     hooks = tree / ".git" / "evil-hooks"
     hooks.mkdir()
     for name in ("post-index-change", "fsmonitor-watchman", "post-checkout", "reference-transaction"):

@@ -12,6 +12,7 @@ import pytest
 
 from backend.builds import make_tree
 from places import MINITORCH
+from put import append
 from refusals import error_of, ids_of
 from torchwheel.engine.configuring import Configured, Configuring, of_tree
 from torchwheel.engine.staging import locked_folders
@@ -57,8 +58,7 @@ def configure(plan: Plan, found: dict[str, str], probes: str = "", **values: str
     watch = of_tree(plan).watch(stop_after=True)
     cache_of(plan, found)
     values_of(plan, **{name.partition(":")[0]: value for name, value in found.items()} | values)
-    with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
-        log.write(probes)
+    append(plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml", probes)
     with pytest.raises(Configured):
         watch(f"-- Build files have been written to: {plan.folders.build}\n")
 
@@ -259,8 +259,7 @@ def test_cmake_looks_again_where_its_arguments_name_files(way: str, tmp_path: Pa
         environment["CMAKE_ARGS"] = f"'-C{file}'"
     elif way == "project":
         file = tree / "cmake" / "initial.cmake"
-        with (tree / "pyproject.toml").open("a", encoding="utf-8") as stream:
-            stream.write('\n[tool.scikit-build.cmake]\nargs = ["-Ccmake/initial.cmake"]\n')
+        append(tree / "pyproject.toml", '\n[tool.scikit-build.cmake]\nargs = ["-Ccmake/initial.cmake"]\n')
     else:
         config["cmake.args"] = "--preset=mine"
         file = tree / "CMakeUserPresets.json"

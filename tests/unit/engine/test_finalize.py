@@ -15,6 +15,7 @@ import pytest
 
 from places import MINITORCH
 from plan.planning import Planner, toolkit
+from put import put
 from refusals import error_of, ids_of
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.host import this
@@ -46,9 +47,7 @@ def finalized(
     declared = "".join(f"{name}:BOOL=ON\n" for name in values or ())
     cache = f"CMAKE_GENERATOR:INTERNAL=Ninja\nUSE_NCCL:INTERNAL=ON\n{declared}"
     plan.folders.cmake_cache.write_text(cache, encoding="utf-8")
-    plan.folders.cmake_values.write_text(
-        json.dumps({"USE_NCCL": "OFF"} | dict(values or {})), encoding="utf-8"
-    )
+    put(plan.folders.cmake_values, json.dumps({"USE_NCCL": "OFF"} | dict(values or {})))
     library = Samples().library(Entry(CUBIN, architecture))
     recipe = replace(recipe or WheelRecipe(), files={"torch/lib/libtorch_cuda.so": library})
     built = recipe.write(tmp_path)

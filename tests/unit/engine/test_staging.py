@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
+from put import put
 from torchwheel.engine.staging import bring_up_to_date, locked_folders, prepare_cmake_run
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
@@ -16,9 +17,7 @@ from torchwheel.survey import BuildRequest, survey
 
 def write(root: Path, files: dict[str, str], time: int = 1_000_000_000) -> None:
     for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path = put(root / name, text)
         os.utime(path, (time, time))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.machine import Compiler
 from torchwheel.host.programs import NoAnswer
@@ -16,10 +17,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs are files w
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-    return path
+    return put(path, text, 0o755)
 
 
 def link(path: Path, target: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from put import put
 from torchwheel.host.jobs import (
     group_folders,
     limited_cores,
@@ -24,9 +25,7 @@ ALL = 34_180_071_424
 def machine(root: Path, files: dict[str, str], cgroup: str = "0::/", kib: int = 33_378_976) -> Path:
     text = f"MemTotal:       {kib} kB\nMemFree:        1000 kB\n"
     for name, content in {"proc/meminfo": text, "proc/self/cgroup": f"{cgroup}\n", **files}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{content}\n" if content else "", encoding="utf-8")
+        put(root / name, f"{content}\n" if content else "")
     return root
 
 

@@ -6,6 +6,7 @@ import struct
 from array import array
 from pathlib import Path
 
+from put import append, put
 from torchwheel.host.ninja import Ended, NinjaLog, configure_inputs, parse_progress, read_dependencies
 
 HEAD = "# ninja log v7\n"
@@ -16,8 +17,7 @@ def test_the_log_is_followed_as_it_grows(tmp_path: Path) -> None:
     assert log.read_new_steps() == []
     file.write_text(f"{HEAD}5\t243\t17\ta.o\tab12\n11\t16")
     assert log.read_new_steps() == [Ended(("a.o",), 5, 243)]
-    with file.open("a") as stream:
-        stream.write("88\t18\tb.h\tcd\n11\t1688\t18\tb.cpp\tcd\nno\tline\n")
+    append(file, "88\t18\tb.h\tcd\n11\t1688\t18\tb.cpp\tcd\nno\tline\n")
     assert log.read_new_steps() == [Ended(("b.h", "b.cpp"), 11, 1688)]
     assert log.read_new_steps() == []
 
@@ -26,8 +26,7 @@ def test_a_log_written_anew_tells_only_what_changed(tmp_path: Path) -> None:
     log, file = NinjaLog(tmp_path), tmp_path / ".ninja_log"
     file.write_text(f"{HEAD}5\t243\t17\ta.o\tab\n6\t7\t18\tb.o\tab\n")
     assert len(log.read_new_steps()) == 2
-    new = tmp_path / "new"
-    new.write_text(f"{HEAD}5\t243\t17\ta.o\tab\n0\t9\t20\tb.o\tab\n")
+    new = put(tmp_path / "new", f"{HEAD}5\t243\t17\ta.o\tab\n0\t9\t20\tb.o\tab\n")
     new.replace(file)
     assert log.read_new_steps() == [Ended(("b.o",), 0, 9)]
     file.write_text(HEAD)

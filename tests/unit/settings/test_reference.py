@@ -7,6 +7,7 @@ import pytest
 
 from docs.settings_page import reference
 from places import REPOSITORY
+from put import put
 from settings.loading import Load, Refuse
 from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem
@@ -50,9 +51,7 @@ def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
 
 @pytest.mark.parametrize("name", all_keys())
 def test_every_example_is_right(name: str, tmp_path: Path, linux: Host) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        f"[tool.torchwheel]\n{all_keys()[name].toml_example()}\n", encoding="utf-8"
-    )
+    put(tmp_path / "pyproject.toml", f"[tool.torchwheel]\n{all_keys()[name].toml_example()}\n")
     problems: list[Problem] = []
     assert read_project_settings(read_project(tmp_path), linux, problems)[0]
     assert problems == []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from put import put
 from refusals import error_of
 from torchwheel.hardware.arch import HowItRuns
 from torchwheel.hardware.architecture import Architecture
@@ -274,9 +275,7 @@ def test_all_unknown_gpus_are_told_at_once() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for nvidia-smi is a shell script")
 def test_the_gpus_of_this_machine(tmp_path: Path) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'NVIDIA GeForce RTX 5070, 12.0'\n", encoding="utf-8")
-    program.chmod(0o755)
+    put(tmp_path / "nvidia-smi", "#!/bin/sh\necho 'NVIDIA GeForce RTX 5070, 12.0'\n", 0o755)
     found = named_gpus(["native"], {"PATH": str(tmp_path)})
     assert found == (NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
 
