@@ -40,7 +40,6 @@ _CLOSED = "closed"
 _HOMELESS = ("unset", "closed")
 
 _PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
-_HIDDEN = ("ccache", "sccache", "nvcc")
 _HIDE_TOOLKITS = (
     f'for folder in {TOOLKITS}; do [ -L "$folder" ] || mount -t tmpfs none "$folder"; done; exec "$@"'
 )
@@ -86,7 +85,7 @@ class Shared:
         folder.mkdir(exist_ok=True)
         for program in (path for place in _PLACES for path in Path(place).iterdir()):
             link = folder / program.name
-            if program.name not in _HIDDEN and not link.is_symlink():
+            if program.name not in ("ccache", "sccache", "nvcc") and not link.is_symlink():
                 link.symlink_to(program)
         return folder
 

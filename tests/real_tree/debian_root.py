@@ -18,9 +18,6 @@ SYSTEM = DebianSystem(expand_home("~/.cache/torchwheel-real-tree"))
 TREE = "/src/pytorch"
 """The tree's place as seen from inside."""
 
-_SOURCE_PACKAGE = "pytorch=2.6.0+dfsg-7"
-_FIXED_VERSION_PATCH = "debian/patches/2000-version.patch"
-
 
 def prepare(system: DebianSystem = SYSTEM) -> None:
     """Make the system with the tree, unless it is there."""
@@ -57,7 +54,7 @@ def _unpack_source(system: DebianSystem) -> None:
     outside.mkdir(exist_ok=True)
     for leftover in outside.glob("pytorch*"):
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    system.enter(["apt-get", "source", "-q", _SOURCE_PACKAGE], folder="/src")
+    system.enter(["apt-get", "source", "-q", "pytorch=2.6.0+dfsg-7"], folder="/src")
     unpacked = next(path for path in outside.glob("pytorch-2.6.0*") if path.is_dir())
     tree = unpacked.rename(outside / "pytorch")
     shutil.copytree(system.root / "usr/src/googletest", tree / "third_party/googletest", dirs_exist_ok=True)
@@ -85,7 +82,7 @@ _EDITS = (
 
 
 def _undo_what_only_debian_packages_need(tree: Path) -> None:
-    run(["patch", "-R", "-s", "-p1", "-d", str(tree), "-i", str(tree / _FIXED_VERSION_PATCH)])
+    run(["patch", "-R", "-s", "-p1", "-d", str(tree), "-i", str(tree / "debian/patches/2000-version.patch")])
     for file, pattern, replacement in _EDITS:
         path = tree / file
         text, count = re.subn(pattern, replacement, path.read_text(encoding="utf-8"))

@@ -30,7 +30,6 @@ _FILES = (
     (_MINITORCH / "cmake/EnvVarForwarding.cmake", "cmake/EnvVarForwarding.cmake"),
     (_MINITORCH / "cmake/forward_environment.py", "cmake/forward_environment.py"),
 )
-_GONE = ("setup.py", "MANIFEST.in", "tools/build_pytorch_libs.py", "tools/setup_helpers/cmake.py")
 
 _EDITS = (
     # The environment comes before the options: it decides most of them.
@@ -85,7 +84,7 @@ def make(folder: str = FRONT_TREE, system: DebianSystem = SYSTEM) -> Path:
     shutil.rmtree(tree, ignore_errors=True)
     tree.parent.mkdir(parents=True, exist_ok=True)
     system.enter(["cp", "-a", "--reflink=auto", TREE, folder])
-    for name in _GONE:
+    for name in ("setup.py", "MANIFEST.in", "tools/build_pytorch_libs.py", "tools/setup_helpers/cmake.py"):
         path = tree / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     for source, name in _FILES:

@@ -24,7 +24,6 @@ HOW = os.environ.get("TEST_TORCHWHEEL_WHOLE_WHEEL", "")
 pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(0)]
 
 FOLDER = SYSTEM.root / "src" / "a whole wheel"
-FRESH = "/opt/fresh"
 ENVIRONMENT = {
     "TORCHWHEEL_CACHE_DIR": "/src/a whole wheel/cache",
     "CCACHE_DIR": "/src/ccache",
@@ -173,7 +172,7 @@ def run_the_trees_tests(python: str) -> None:
 
 @pytest.fixture(scope="module")
 def fresh(wheel: Path) -> str:
-    return fresh_environment(wheel, FRESH)
+    return fresh_environment(wheel, "/opt/fresh")
 
 
 def test_it_is_imported_and_trains_without_a_gpu(fresh: str) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from places import REPOSITORY
 
 _SUITE = "trixie"
-_BASE_PACKAGES = ("git", "python3-pip", "python3-venv")
 _QUIETLY = ("-y", "-q", "--no-install-recommends")
 _DISTRIBUTIONS = (
     "abi3info", "filelock", "markdown-it-py", "mdurl", "packaging", "pathspec", "platformdirs", "pyelftools",
@@ -81,7 +80,7 @@ class DebianSystem:
             if self.foreign:
                 run(["chroot", str(self.root), "/debootstrap/debootstrap", "--second-stage"])
         self._give_network(mirror)
-        self.install(*_BASE_PACKAGES)
+        self.install("git", "python3-pip", "python3-venv")
         if self.foreign:
             # Writing bytecode is half of what installing costs in emulation, and Python does without.
             compiler = self.root / "usr/bin/py3compile"

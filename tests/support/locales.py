@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ABSENT = "there is no localedef with its sources (Debian: locales)"
-_SOURCES = Path("/usr/share/i18n/locales")
 
 
 def can_make_locale(language: str) -> bool:
     """Whether this machine can make the locale of a language, ``de_DE``."""
-    return shutil.which("localedef") is not None and (_SOURCES / language).is_file()
+    return shutil.which("localedef") is not None and (Path("/usr/share/i18n/locales") / language).is_file()
 
 
 def make_locales(folder: Path, languages: Iterable[str]) -> None:

@@ -26,8 +26,6 @@ from backend.conftest import Site
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.metadata import parse_metadata_text
 
-PREPARE = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")
-
 only_scikit_build_core = pytest.mark.parametrize("site", ["scikit-build-core"], indirect=True)
 
 
@@ -110,7 +108,7 @@ def test_what_is_not_installed_is_required_with_the_programs(tmp_path: Path) -> 
 def test_metadata_is_prepared_only_where_that_builds_nothing(
     site: Site, hooks: Hooks, tmp_path: Path
 ) -> None:
-    for name in PREPARE:
+    for name in ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable"):
         folder = tmp_path / name
         folder.mkdir()
         if site.generation == "setup.py":

@@ -30,7 +30,6 @@ static PyMethodDef methods[] = {{"answer", answer, METH_O, ""}, {nullptr, nullpt
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "parity", nullptr, -1, methods};
 PyMODINIT_FUNC PyInit_parity() { return PyModule_Create(&module); }
 """
-LAUNCH = "long launch(float*, long n) { return n; }\n"
 KERNELS = """\
 #include <cassert>
 #include <cuda_fp16.h>
@@ -72,7 +71,7 @@ def _read(
 
 
 def test_cpp_objects_are_equal(torch_python: str, tmp_path: Path) -> None:
-    sources = {"a.cpp": CPP, "b.cpp": LAUNCH}
+    sources = {"a.cpp": CPP, "b.cpp": "long launch(float*, long n) { return n; }\n"}
     theirs = _read(torch_python, tmp_path / "torch", TORCH, sources)
     own = _read(torch_python, tmp_path / "own", OWN, sources)
     assert own == theirs

@@ -68,7 +68,6 @@ def elf(position: int, form: str, *values: int) -> Made:
     return Made(header={position: struct.pack(f"<{form}", *values)})
 
 
-OLD_LIBC = "manylinux_2_17_x86_64"
 MUTATIONS = {
     "name": (renamed("kernels-", "kernel-"), "names-differ"),
     "version": (renamed("-1.2-", "-1.3-"), "names-differ"),
@@ -82,7 +81,7 @@ MUTATIONS = {
     "platform": (renamed("x86_64", "aarch64", everywhere=True), "tag-not-proved"),
     "32 bits": (renamed("x86_64", "i686", everywhere=True), "tag-not-proved"),
     "any": (renamed("linux_x86_64", "any", everywhere=True), "tag-not-proved"),
-    "libc": (renamed("linux_x86_64", OLD_LIBC, everywhere=True), "newer-than-platform-tag"),
+    "libc": (renamed("linux_x86_64", "manylinux_2_17_x86_64", everywhere=True), "newer-than-platform-tag"),
     "Metadata-Version": (metadata("2.1", "9.9"), "field-not-valid"),
     "no Metadata-Version": (metadata("Metadata-Version: 2.1\n", ""), "field-not-valid"),
     "Name": (metadata("Name: kernels", "Name: other"), "names-differ"),

@@ -18,8 +18,6 @@ from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import overlays_folder
 from torchwheel.system.toml import read_toml
 
-_Rows = Iterable[tuple[str, ...]]
-
 _LAYERS = {
     Layer.CONFIG: "`-C key=value` to pip, build or uv",
     Layer.ENVIRONMENT: "`TORCHWHEEL_KEY` variables, then the [variables of PyTorch's build]"
@@ -76,7 +74,7 @@ def reference() -> str:
     )
 
 
-def _table(head: str, rows: _Rows) -> str:
+def _table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
     heads = head.split(" | ")
     lines = [heads, ["---"] * len(heads), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

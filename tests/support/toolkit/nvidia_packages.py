@@ -16,8 +16,6 @@ from pathlib import Path, PurePosixPath
 import platformdirs
 from filelock import FileLock
 
-CACHE_VARIABLE = "TEST_TORCHWHEEL_COMPILERS_CACHE"
-
 _PROGRAMS = frozenset({"ptxas", "ptxas.exe", "nvcc", "nvcc.exe"})
 _KEPT = _PROGRAMS | {"nvcc.profile", "host_config.h"}
 
@@ -163,7 +161,7 @@ def _unpacked(package: str, version: str) -> Path:
 
 
 def _cache_folder() -> Path:
-    chosen = os.environ.get(CACHE_VARIABLE)
+    chosen = os.environ.get("TEST_TORCHWHEEL_COMPILERS_CACHE")
     if chosen:
         return Path(chosen)
     return platformdirs.user_cache_path("torchwheel", appauthor=False) / "test-compilers"

@@ -12,7 +12,6 @@ from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least
 
 PAGE = REPOSITORY / "docs" / "docker.md"
-INSTRUCTIONS = {"ARG", "COPY", "ENV", "FROM", "RUN"}
 
 
 @cache
@@ -34,7 +33,7 @@ def commands() -> list[list[str]]:
 
 
 def test_it_is_a_dockerfile_of_two_stages() -> None:
-    assert {name for name, _ in instructions()} == INSTRUCTIONS
+    assert {name for name, _ in instructions()} == {"ARG", "COPY", "ENV", "FROM", "RUN"}
     images = [text for name, text in instructions() if name == "FROM"]
     assert images == [
         "nvidia/cuda:13.0.2-cudnn-devel-ubuntu24.04 AS build",

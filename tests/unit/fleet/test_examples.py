@@ -19,12 +19,11 @@ from torchwheel.cli.main import parse_command
 
 CI = REPOSITORY / "examples" / "ci"
 ODD = "a 'b' $HOME $(id) \"c\" \\ é: #"
-SCRIPTS = sysconfig.get_path("scripts")
 
 
 def program(name: str) -> str:
     """A program of this environment, or of the system."""
-    found = shutil.which(name, path=SCRIPTS + os.pathsep + os.environ["PATH"])
+    found = shutil.which(name, path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
     if found is None:
         pytest.skip(f"there is no {name} here")
     return found

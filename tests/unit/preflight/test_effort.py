@@ -12,7 +12,6 @@ from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.progress.build_record import Build, BuildRecord, TimedStep
 
 PYTORCH = (26_169_645, 2_776_989)
-HOUR = 3600.0
 
 
 def planned(config: Mapping[str, str] | None = None) -> Plan:
@@ -83,7 +82,7 @@ def test_an_earlier_build_in_the_same_folder_is_what_it_rests_on(
 def test_what_is_left_is_told_by_the_build_itself_not_by_what_was_made() -> None:
     """Before the last third of a real build, CUDA's files, it said 30 min to 55 min; the build said 1 h 50 min."""
     plan = planned({"target": "h100", "profile": "minimal", "jobs": "4"})
-    found = taken(plan, record(plan, state="interrupted", total=4, left=4 * HOUR, a_cpp=60.0, b_cpp=60.0))
+    found = taken(plan, record(plan, state="interrupted", total=4, left=4 * 3600.0, a_cpp=60.0, b_cpp=60.0))
     assert (found.span, found.basis) == (
         "1 h 40 min to 3 h",
         "2 steps of this build took 2 min together; 2 are left",

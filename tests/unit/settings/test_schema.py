@@ -97,15 +97,12 @@ def test_the_shipped_file_is_not_stale() -> None:
     assert file.read_text(encoding="utf-8") == schema_text()
 
 
-OVERLAYS = sorted(overlays_folder().glob("*.toml"))
-
-
 def overlay_schema(where: Where) -> dict[str, Any]:
     definition = definition_schema(where, {**TABLE_HEADER, **FILE_HEADER})
     return {"$schema": DRAFT, **definition, "required": ["kind", "title", "source"]}
 
 
-@pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(overlays_folder().glob("*.toml")), ids=lambda path: path.name)
 def test_every_overlay_has_the_form_of_its_schema(path: Path) -> None:
     content = read_toml(path)
     where = {"target": Where.TARGET, "profile": Where.PROFILE}[content["kind"]]

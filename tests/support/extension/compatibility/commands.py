@@ -11,7 +11,6 @@ from pathlib import Path
 from extension.compatibility.recording import Recorded
 from torchwheel.extension.extension_plan import language_of
 
-_HOST_OPTIONS = ("-Xcompiler", "--compiler-options")
 _WITH_VALUE = (
     "-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code", "-std", "--std", "-x", "-t",
     "--threads", "-ccbin", "--compiler-bindir", "-include", "-Xptxas", "--ptxas-options", "-Xcudafe", "-Xfatbin",
@@ -21,7 +20,6 @@ _FOLDERS = ("-I", "-L")
 _NAMES = ("-D", "-U", "-l")
 _SYSTEM = "-isystem"
 _DROPPED = frozenset({"-c", "-MMD", "-MD", "--generate-dependencies-with-compile"})
-_DROPPED_WITH_VALUE = frozenset({"-MF", "--dependency-output"})
 _OPTIMISATION = re.compile(r"-O\w*|--optimize=\w+")
 _STANDARD = re.compile(r"--?std=(.*)")
 _ARCHITECTURE = re.compile(r"(?:-gencode|--generate-code|-arch|--gpu-architecture|-code|--gpu-code)=(.*)")
@@ -118,13 +116,13 @@ class _Reader:
         for word in words:
             if word == "-o":
                 self.output = self._whole(next(words))
-            elif word in _DROPPED_WITH_VALUE:
+            elif word in ("-MF", "--dependency-output"):
                 next(words)
             elif word in (*_FOLDERS, *_NAMES, _SYSTEM):
                 self._options.append((word, next(words)))
             elif word[:2] in (*_FOLDERS, *_NAMES):
                 self._options.append((word[:2], word[2:]))
-            elif word in _HOST_OPTIONS:
+            elif word in ("-Xcompiler", "--compiler-options"):
                 self._options.append(("", f"-Xcompiler={next(words).strip(chr(39))}"))
             elif word in _WITH_VALUE:
                 self._options.append(("", f"{word}={next(words)}"))

@@ -15,14 +15,13 @@ from torch.utils.cpp_extension import BuildExtension, CUDAExtension, CppExtensio
 _CFLAGS = '["-O1", "-DA=\\"a b\\"", "-UB", "-I/opt/flag", "-DTORCH_EXTENSION_NAME=other", "-std=c++20"]'
 _NVCC = '["-O2", "-DA=2", "-U__CUDA_NO_HALF_CONVERSIONS__", "-t", "1", "-maxrregcount=64", "--expt-extended-lambda"]'
 _TABLE = f'{{"cxx": {_CFLAGS}, "nvcc": {_NVCC}}}'
-_LINK = '["-Wl,-z,now", "-lflag", "-L/opt/flag"]'
 _ATTRIBUTES = {
     "include_dirs": '["b", "/opt/i", os.path.abspath("with blank")]',
     "define_macros": '[("M", None), ("N", "1"), ("TORCH_EXTENSION_NAME", "mine")]',
     "undef_macros": '["U", "__CUDA_NO_HALF_OPERATORS__"]',
     "libraries": '["m", "c10"]',
     "library_dirs": '["lib"]',
-    "extra_link_args": _LINK,
+    "extra_link_args": '["-Wl,-z,now", "-lflag", "-L/opt/flag"]',
     "depends": '["inc/h.h", "inc/missing.h"]',
 }
 _PAIR = "CUDAExtension('f', ['a.cpp', 'k.cu']{}), CppExtension('p.g', ['b/a.cpp']{})"

@@ -72,8 +72,6 @@ _AFTER_NAMES = """
 These were tried too. What stops them is in the sdist, and stops PyTorch's own BuildExtension as well.
 
 """
-_NOT_BUILT = ("Project", "Why")
-_FIRST = 30
 _SPECIAL = re.compile(r"([\\|\[\]<*_`])")
 
 
@@ -90,8 +88,8 @@ def page() -> str:
         machine=facts.machine,
     )
     built = _markdown(_BUILT, (_built(project) for project in projects().values()))
-    others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
-    first = list(sdists().values())[:_FIRST]
+    others = _markdown(("Project", "Why"), (_not_built(project) for project in not_built()))
+    first = list(sdists().values())[:30]
     commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first), forms=len(setup_py_forms()))
     objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels is not None))
     recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
