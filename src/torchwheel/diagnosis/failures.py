@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.fixes import choose, join_met, meet_conditions
-from torchwheel.diagnosis.packages import TORCH, Package, find_package
+from torchwheel.diagnosis.packages import CALLED, Package, find_package
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -128,6 +128,7 @@ class Recognised:
         goes_on: whether an ordinary line follows.
         hints: what the tool itself advises.
         message: numbers of the first and last line of its CMake message.
+        below: lines below it, in which its message may go on.
         package: the one that it is of, if that is known.
     """
 
@@ -139,6 +140,7 @@ class Recognised:
     effect: Effect
     goes_on: bool
     message: tuple[int, int] | None
+    below: tuple[str, ...] = ()
     package: Package | None = None
     facts: Facts = field(default_factory=Facts)
     hints: tuple[str, ...] = ()
@@ -179,12 +181,13 @@ class Recognised:
 
     @cached_property
     def _said(self) -> str:
-        return " ".join((self.line.text, *self.captures.values()))
+        return "\n".join((self.line.text, *self.captures.values(), *self.below))
 
     @cached_property
     def _packages(self) -> Sequence[Package]:
         """Those whose failures it may be."""
-        return tuple(filter(None, (self.package, find_package(TORCH))))
+        called = (one for one in map(find_package, CALLED) if one is not self.package)
+        return tuple(filter(None, (self.package, *called)))
 
     @cached_property
     def _said_so(self) -> Sequence[str]:

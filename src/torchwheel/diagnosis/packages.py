@@ -22,6 +22,7 @@ _INSTALLED = re.compile(
     r"(?:site|dist)-packages[/\\](?!(?:torch|nvidia|triton)[/\\])(?P<name>[A-Za-z]\w{0,80})[/\\.]"
 )
 TORCH = "torch"
+CALLED = (TORCH, "triton")
 """What nearly all of them call, and so is rarely at fault itself."""
 _NAME = re.compile(r"(?<= )NAME(?=`)")
 _NAMED = re.compile(r"(?:(?<=uninstall )|(?<=uninstall -y )|(?<=--no-binary ))NAME\b")
@@ -81,7 +82,7 @@ class Package:
             releases: of torch, CUDA, Python and the packages that the log names.
         """
         known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
-        general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name != TORCH else ()
+        general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name not in CALLED else ()
         for fix in (*self.row.get("fix", ()), *general):
             is_meant = id in fix.get("of", ("",)) and re.search(fix.get("says", ""), said)
             if is_meant and _hold(fix.get("when", {}), known):

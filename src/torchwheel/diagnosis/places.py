@@ -106,8 +106,8 @@ class Place:
         lines = self.window.lines(self.number - TRACEBACK_LINES, self.number - 1)
         return tuple(line.text for line in lines)[::-1]
 
-    def after(self) -> tuple[str, ...]:
-        return self._texts[1][:BELOW_LINES]
+    def after(self, lines: int = BELOW_LINES) -> tuple[str, ...]:
+        return self._texts[1][:lines]
 
     @property
     def goes_on(self) -> bool:

@@ -73,6 +73,8 @@ HINT_LINES = 2
 """Lines below an error in which the tool may say what to do."""
 LINES_OF_PACKAGE = 40
 """Lines above an event that may name the package that it is of."""
+LINES_OF_WORDS = 12
+"""Lines below an event in which it may say what it is: Triton shows the source first."""
 LAST_LINES = 8
 """Lines of a log without a failure to show."""
 
@@ -278,6 +280,7 @@ class _Scan:
                 effect=effect,
                 goes_on=place.goes_on,
                 message=place.message.numbers if place.message else None,
+                below=place.after(LINES_OF_WORDS),
                 package=package_at_fault(caught, (place.text, *islice(place.above(), LINES_OF_PACKAGE))),
             )
             # A warning of it, just above what it led to, says more.
