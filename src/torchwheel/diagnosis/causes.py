@@ -18,15 +18,8 @@ from torchwheel.diagnosis.failures import GENERAL, SAYS, Effect, Recognised
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
-SURVIVABLE = frozenset(
-    {
-        "command-missing",
-        "launcher-failed",
-        "gpu-module-not-loaded",
-        "dubious-ownership",
-        "numpy-1-and-2-mixed",
-    }
-)
+SURVIVABLE = {"command-missing", "launcher-failed", "gpu-module-not-loaded"}
+SURVIVABLE |= {"dubious-ownership", "numpy-1-and-2-mixed"}
 """Ids of what a script may do without."""
 OUTPUT_LINES = 200
 """Lines of a step's own output below the line that reports its failure, as pip writes it."""

@@ -170,8 +170,7 @@ class Facts:
         own = self.stated.get("torch_release")
         at = versions.index(own) if own in versions else len(versions) - 1
         for number in sorted(range(len(versions)), key=lambda number: abs(number - at)):
-            if release := read_releases().release(versions[number]):
-                yield release, platform, python and cpython_abi(python)
+            yield read_releases().by_version[versions[number]], platform, python and cpython_abi(python)
 
     @property
     def torch_cuda(self) -> str:

@@ -103,12 +103,11 @@ def _shows(log: str, setting: str) -> bool:
 def _for_installer(text: str, stated: Mapping[str, str]) -> str:
     """Name the pip of the log: an embedded Python's (not on PATH), or uv's (its environments have none)."""
     if embedded := stated.get("embedded"):
-        return _PIP.sub(lambda found: rf".\{embedded}\python.exe {'-m pip ' if found['pip'] else ''}", text)
-    return (
-        _PIP.sub(lambda found: "uv pip " if found["pip"] else found[0], text)
-        if "installer" in stated
-        else text
-    )
+        program = rf".\{embedded}\python.exe "
+        return _PIP.sub(lambda found: program + ("-m pip " if found["pip"] else ""), text)
+    if "installer" in stated:
+        return _PIP.sub(lambda found: "uv pip " if found["pip"] else found[0], text)
+    return text
 
 
 def _for_system(text: str, system: str) -> str:
