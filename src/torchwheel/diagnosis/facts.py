@@ -103,7 +103,8 @@ class Facts:
         )
         if architecture := _architecture(captures.get("arch", "")):
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
-            known.update({} if "and later" in known["able"] else {"past": "yes"})
+            if "and later" not in known["able"]:
+                known["past"] = "yes"
             if "list" in self.stated:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
                 known["listed" if is_listed else "unlisted"] = "yes"

@@ -69,7 +69,8 @@ class Package:
             found["mismatched"] = here
         if release or (torch and index and not pairs):
             named = f"{self.name}=={release}" if release else self.name
-            found.update({"fitting": release} if release else {})
+            if release:
+                found["fitting"] = release
             found["wheel"] = f"pip install --no-deps --no-cache-dir {named} {index}".rstrip()
         return found
 

@@ -86,7 +86,8 @@ _END_OF_COMPILATION = re.compile(
     r"|\S*: error: linker command|ninja: build|g?make[\[:])"
 )
 _INSTALLS = re.compile(r"\b(?:Building|Collecting|install)\b")
-_SHORTEST_NAME = 5
+_SHORT_NAME = 5
+"""Characters of a capture that two unrelated failures may share, as `3.12` or `torch`."""
 _OF_DOWNLOADER = re.compile(r"(?:curl: \(|wget: )")
 _OF_MAKE = re.compile(r"g?make[\[:]")
 
@@ -368,7 +369,7 @@ def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[R
         return True
     if one.effect in (Effect.NOTE, Effect.SURVIVED, Effect.PROBE):
         return False
-    named = {text for text in cause.captures.values() if len(text) > _SHORTEST_NAME}
+    named = {text for text in cause.captures.values() if len(text) > _SHORT_NAME}
     if not (one.entry.rank or named.isdisjoint(one.captures.values())):
         return False
     if (one.entry.id, one.title) == (cause.entry.id, cause.title) or one.line.number == cause.line.number:
