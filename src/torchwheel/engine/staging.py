@@ -122,7 +122,8 @@ def _write_defines(plan: Plan, variables: str) -> None:
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
     known = read_state(state_file)
-    there = [folder for folder in (folders.source, folders.build) if exists(folder)]
+    # The build folder first: setup.py's is in the stage.
+    there = [folder for folder in (folders.build, folders.source) if exists(folder)]
     if there and not known:
         say(f"recreating {folders.root}: no record of what was copied there")
         for folder in there:

@@ -300,12 +300,16 @@ def test_an_absolute_link_into_its_own_tree_stays_in_the_stage(tree: Path) -> No
     assert copied(tree, stage, state) == 0
 
 
+@pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
 @pytest.mark.parametrize("left", ["nothing", "half"])
 def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
-    left: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    left: str, generation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Files that are deleted in the tree would stay, and older versions would look built."""
-    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    """Files that are deleted in the tree would stay, and older versions would look built.
+
+    setup.py's build folder is in the stage, and goes with it.
+    """
+    tree = make_tree(generation, tmp_path / "tree")
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
     with locked_folders(plan, variables):
