@@ -21,6 +21,8 @@ STEP_LINES = 30
 SURVIVABLE = {"command-missing", "launcher-failed", "gpu-module-not-loaded"}
 SURVIVABLE |= {"dubious-ownership", "numpy-1-and-2-mixed"}
 """Ids of what a script may do without."""
+PROBE_LINES = 10
+"""Lines between the compiler's answer to a probe and what the setup makes of it."""
 OUTPUT_LINES = 200
 """Lines of a step's own output below the line that reports its failure, as pip writes it."""
 _FAILURES = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
@@ -116,6 +118,17 @@ class _Log:
 
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
+        if first.entry.id in GENERAL:
+            # The setup stops at the answer to its last question.
+            lines = range(first.line.number - PROBE_LINES, first.line.number)
+            first = next(
+                (
+                    one
+                    for one in reversed(self.messages)
+                    if one.effect is Effect.PROBE and one.line.number in lines
+                ),
+                first,
+            )
         those = (one for one in self.messages if self._explains(one, first))
         found = max(those, key=lambda one: (self._in_one_step(first, one), one.entry.rank), default=first)
         if first.entry.id in found.entry.shown_at:

@@ -11,8 +11,8 @@ from torchwheel.reporting.terminal import count_noun, fields_of, paint, wrap
 SCHEMA_VERSION = 3
 """Incremented with every incompatible change of ``to_dict``."""
 
-MOST_FIXES = 4
-"""What helps most often stands first; the rest is in ``torchwheel explain``."""
+MOST_FIXES = 2
+"""What helps most often stands first; the rest, for other cases, is in ``torchwheel explain``."""
 NARROWEST, WIDEST = 40, 110
 
 

@@ -86,6 +86,7 @@ class Facts:
         """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
         own = {name: self.own_path(text) for name, text in captures.items()}
         known = {**own, **self.stated, **describe(own, self.system, self.family)}
+        known[f"on_{self.system.lower()}"] = "yes"
         for name in _PACKAGES_OF & known.keys():
             release = self.releases.get(canonicalize_name(known[name]), "")
             known[f"{name}_here"] = f"{known[name]} {release}".rstrip()

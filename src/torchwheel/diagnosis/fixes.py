@@ -40,6 +40,8 @@ _UNFINISHED = re.compile(r":\s*$|\b(?:a|an|and|at|by|for|from|in|of|on|or|that|t
 _LONGEST_HINT = 200
 _ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
+_SET = re.compile(r'([A-Z][A-Z0-9_]+)=("[^"`]*"|[^\s"`]+)')
+_SETTINGS = re.compile(rf"`(?:export )?(?P<settings>(?:{_SET.pattern} ?)+)(?P<command>[^`]*)`")
 _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 
@@ -51,6 +53,8 @@ def choose(fixes: Iterable[str], facts: Facts) -> tuple[str, ...]:
     of_installer = (_for_installer(text, facts.stated) for text in of_system)
     complete = (_complete(text, facts) for text in of_installer)
     chosen = complete if facts.ours else map(_with_variables, complete)
+    if facts.system == "Windows":
+        chosen = (_SETTINGS.sub(_for_windows_shells, text) for text in chosen)
     first, *rest = tuple(filter(None, chosen)) or fixes or ("",)
     return tuple(filter(None, (first.removeprefix("or "), *rest)))
 
@@ -117,6 +121,15 @@ def _for_system(text: str, system: str) -> str:
     if (match and match[1] != name) or (name and name not in text and _OF_LINUX.search(text)):
         return ""
     return text
+
+
+def _for_windows_shells(found: re.Match[str]) -> str:
+    """Write variables in front of a command as cmd.exe and PowerShell take them."""
+    pairs = [(name, value.strip('"')) for name, value in _SET.findall(found["settings"])]
+    in_cmd = ", ".join(f"`set {name}={value}`" for name, value in pairs)
+    in_powershell = "; ".join(f"$env:{name}='{value}'" for name, value in pairs)
+    command = f", then `{found['command']}`" if found["command"] else ""
+    return f"{in_cmd} (PowerShell: `{in_powershell}`){command}"
 
 
 def _with_variables(text: str) -> str:

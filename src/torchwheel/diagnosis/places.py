@@ -56,6 +56,8 @@ _LAST_OF_COMPILER = re.compile(
     r"^(?:compilation terminated|\d{1,9} errors? generated|collect2|\S*: error: linker command failed)"
 )
 _END_OF_OUTPUT = "[end of output]"
+_CAUGHT_IMPORT = re.compile(r"^\s*Failed to (?:import|load) ")
+_ENDS_PROBE = re.compile(r"^\s*removing: _configtest")
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
     r"^(?:\S*$|[:/]|g?make\b|File \"|Traceback |\*\*\* CMake |-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: "
@@ -137,6 +139,8 @@ class Place:
         message = takewhile(lambda line: not _SOURCE_OF_WARNING.match(line), above[:WARNING_LINES])
         if _WARNS.search(self.text) or any(map(_IS_WARNING.search, message)):
             return True
+        if _CAUGHT_IMPORT.match(self.text) and self.goes_on:
+            return True
         own = self.text.split()[:1]
         following = (
             line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
@@ -161,8 +165,9 @@ class Place:
     @cached_property
     def is_probe(self) -> bool:
         """Whether it, or a line just above, names a source that a tool only tries to compile."""
-        above = self._texts[0][:BELOW_LINES]
-        return self.message is None and any(map(_compile_probes().search, (self.text, *above)))
+        above = takewhile(lambda line: not _ENDS_PROBE.match(line), self._texts[0][:BELOW_LINES])
+        below = filter(_ENDS_PROBE.match, self.after(EXCERPT_LINES))
+        return self.message is None and any(map(_compile_probes().search, (self.text, *above, *below)))
 
     def last_words(self, *, comes_first: bool) -> str:
         """Return what the failed step said last; empty if no line is its own.

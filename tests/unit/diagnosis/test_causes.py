@@ -126,6 +126,22 @@ def test_a_probe_is_an_answer_and_no_error_unless_the_tool_stops_at_it(probe: st
     assert cause(stopped.splitlines()) in {"header-missing", "source-error"}
 
 
+def test_a_setup_stops_at_the_answer_to_its_last_question() -> None:
+    """As distutils writes it, where it names the source only when it removes it."""
+
+    def question(library: str) -> str:
+        return (
+            f"checking for library '{library}' ...\n/usr/bin/ld: cannot find -l{library}: No such file or directory\n"
+            "collect2: error: ld returned 1 exit status\nfailure.\nremoving: _configtest.c _configtest.o\n"
+        )
+
+    log = question("lmpe") + "building 'mpe' dylib library\n" * 9 + question("hwloc")
+    log += "error: Cannot link MPI programs. Check your configuration!!!\nERROR: Failed building wheel for mpi4py\n"
+    found = diagnose([log.encode()]).cause
+    assert found is not None
+    assert (found.entry.id, found.captures["library"]) == ("library-missing", "hwloc")
+
+
 def test_what_is_said_to_explain_what_exists() -> None:
     ids = {entry.id for entry in read_catalogue()} | read_classes().keys()
     for row in EXPLAINS:

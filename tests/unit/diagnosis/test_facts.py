@@ -57,6 +57,26 @@ def test_a_build_that_is_not_torchwheel_s_is_told_what_it_can_set(fix: str, chos
     assert choose(["x", fix], Facts(ours=True)) == ("x", fix)
 
 
+@pytest.mark.parametrize(
+    ("fix", "chosen"),
+    [
+        ("fewer: `MAX_JOBS=2`", "fewer: `set MAX_JOBS=2` (PowerShell: `$env:MAX_JOBS='2'`)"),
+        (
+            '`export CUDA_HOME=D:\\cuda ARCHS="8.6 9.0"`',
+            "`set CUDA_HOME=D:\\cuda`, `set ARCHS=8.6 9.0` (PowerShell: `$env:CUDA_HOME='D:\\cuda'; $env:ARCHS='8.6 9.0'`)",
+        ),
+        (
+            "`MAX_JOBS=2 pip install apex`",
+            "`set MAX_JOBS=2` (PowerShell: `$env:MAX_JOBS='2'`), then `pip install apex`",
+        ),
+        ("`pip install torch==2.9`", "`pip install torch==2.9`"),
+    ],
+)
+def test_variables_are_set_as_the_shells_of_the_system_do(fix: str, chosen: str) -> None:
+    assert choose(["x", fix], Facts("Windows", ours=False)) == ("x", chosen)
+    assert choose(["x", fix], Facts("Linux", ours=False)) == ("x", fix)
+
+
 def test_no_fixes_of_another_system() -> None:
     fixes = ["`apt install x`", "or y (Windows: LIB)", "macOS: z"]
     assert choose(fixes, Facts("Linux")) == ("`apt install x`", "or y")

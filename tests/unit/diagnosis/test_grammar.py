@@ -285,6 +285,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("bias_act.o : fatal error LNK1000: Internal error during IMAGE::Pass1", "program-crashed", {"message": "LNK1000: Internal error during IMAGE::Pass1", "compiler": "yes"}),
         ("dyld: Library not loaded: @rpath/libopenh264.5.dylib", "shared-library-missing", {"library": "libopenh264.5.dylib"}),
         ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "object": "obj", "symbol": "nvrtcCreateProgram"}),
+        ('Mkl.cpp.obj : error LNK2019: unresolved external symbol i_malloc referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "Mkl.cpp.obj", "object": "obj", "symbol": "i_malloc"}),
         ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical"}),
         ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "library-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaE", "message": "too few arguments to function 'cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)'"}),
         ("LINK : fatal error LNK1181: cannot open input file 'C:\\x\\build\\temp\\nms.obj'", "missing-input", {"name": "C:\\x\\build\\temp\\nms.obj", "linked": "yes"}),

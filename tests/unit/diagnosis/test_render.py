@@ -36,13 +36,12 @@ g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
 kernels.
 
 What to change:
-  1. build with half as many jobs: `-C jobs=2` (without it torchwheel computes
+  1. build with fewer jobs at once: `-C jobs=2` (without it torchwheel computes
      them from the usable memory); ninja, make and `cmake --build` themselves
      take `-j 2`
-  2. leave out what needs most: `-C disable=flash-attention`, or `-C
-     env.FLASH_ATTENTION_MAX_JOBS=1` (PyTorch 2.14), and nvcc's --threads, each
-     of which takes that much again
-  3. or add swap, and build again: finished objects are reused
+  2. or add swap (a file of 8 GB or more), and build again; a compile of files
+     that are done is not repeated in the same folder
+  `torchwheel explain compiler-out-of-memory` has 1 more, for rarer cases.
 
 More:
   https://github.com/pytorch/pytorch/issues/49078
