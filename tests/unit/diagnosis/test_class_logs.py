@@ -25,7 +25,10 @@ EXPECTED = {
     ),
     "out-of-memory.header": (2, {"message": "Cannot allocate memory"}),
     "wrong-machine.apple": (3, {"file": "/opt/libtorch/lib/libtorch_cpu.dylib"}),
-    "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
+    "permission-denied.winerror-5": (
+        18,
+        {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd", "in_use": "WinError 5"},
+    ),
     "killed.ninja": (7, {}),
     "packaging-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
     "missing-input.cython": (
