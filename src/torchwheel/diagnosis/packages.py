@@ -113,7 +113,7 @@ def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Packa
 
     Args:
         lines: that of the failure first, then those above it, the nearest first; in the latter only packages of the
-            table are found.
+            table are found, and that of the traceback's last frame.
     """
     first, *above = lines
     if match := _INSTALLED.search(first):
@@ -123,7 +123,9 @@ def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Packa
         return known
     named_alone, in_path = _mentioned()
     matches = (named_alone.search(first), *map(in_path.search, above))
-    return next((find_package(match["name"]) for match in matches if match), None)
+    frame = _INSTALLED.search(next((line for line in above if line.lstrip().startswith('File "')), ""))
+    unknown = Package({"name": frame["name"]}) if frame else None
+    return next((find_package(match["name"]) for match in matches if match), unknown)
 
 
 def find_package(name: str) -> Package | None:

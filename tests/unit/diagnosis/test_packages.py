@@ -62,6 +62,8 @@ def test_a_command_takes_the_variables_and_the_source_of_the_package(name: str, 
         ({}, ["OSError: no", '  File "C:\\v\\site-packages\\torch_scatter\\__init__.py", line 16'], "torch-scatter"),
         ({}, ["OSError: no", "xformers is not installed"], None),
         ({}, ["OSError: no", '  File "/v/site-packages/torch/_ops.py", line 1'], None),
+        ({}, ["OSError: no", "    run()", '  File "/v/site-packages/painter/a.py", line 1'], "painter"),
+        ({}, ["OSError: no", '  File "/v/a.py", line 1', '  File "/v/site-packages/painter/a.py", line 1'], None),
     ],
 )  # fmt: skip
 def test_the_package_at_fault(captures: dict[str, str], lines: list[str], name: str | None) -> None:
