@@ -18,15 +18,20 @@ from torchwheel.diagnosis.failures import GENERAL, SAYS, Effect, Recognised
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
-SURVIVABLE = {"command-missing", "launcher-failed", "gpu-module-not-loaded"}
-SURVIVABLE |= {"dubious-ownership", "numpy-1-and-2-mixed"}
+SURVIVABLE = frozenset(
+    {
+        "command-missing",
+        "launcher-failed",
+        "gpu-module-not-loaded",
+        "dubious-ownership",
+        "numpy-1-and-2-mixed",
+    }
+)
 """Ids of what a script may do without."""
 PROBE_LINES = 10
 """Lines between the compiler's answer to a probe and what the setup makes of it."""
 OUTPUT_LINES = 200
 """Lines of a step's own output below the line that reports its failure, as pip writes it."""
-_FAILURES = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
-_ANSWERS = (Effect.PROBE, Effect.NOTE)
 _ENTRY = 2
 _CAUSE = 3
 
@@ -39,12 +44,11 @@ class Stop(NamedTuple):
 
 
 def first_cause(
-    events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0, ended: int = 0
+    events: Sequence[Recognised], stops: Sequence[Stop], lines: int, ended: int
 ) -> Recognised | None:
     """Find the event that explains the failure.
 
     Args:
-        events: in any order.
         stops: in the order of their lines.
         ended: the line with which the log ends well, 0 for none.
     """
@@ -58,31 +62,25 @@ def first_cause(
         if effect is Effect.SURVIVED:
             # The last one may not have been survived, unless the log ends well.
             found = [one for one in found[-1:] if one.line.number > ended]
-        first = next(iter(found), None)
-        if effect is Effect.STOPPED and first is not None and "above" in first.captures:
+        if not found:
+            continue
+        first = found[0]
+        if effect is Effect.STOPPED and "above" in first.captures:
             # The last words of the process that ended first: others may have gone on for a while.
-            first = log.last_survived(first.line.number) or first
+            survived = [one for one in log.messages if log.actual_effect(one) is Effect.SURVIVED]
+            first = next((one for one in reversed(survived) if one.line.number < first.line.number), first)
         # The log ends with a probe at which the tool stopped.
-        ends = (
-            first is not None
-            and effect is Effect.PROBE
-            and lines - first.line.number <= STEP_LINES
-            and not ended
-        )
-        if first is not None and (effect not in _ANSWERS or stops or ends):
+        ends = effect is Effect.PROBE and lines - first.line.number <= STEP_LINES and not ended
+        if effect not in (Effect.PROBE, Effect.NOTE) or stops or ends:
             return log.find_explanation(first)
     return None
 
 
-def note_survived(events: Iterable[Recognised], counted: int) -> Iterator[Recognised]:
-    """Yield the events, with what a script did without as notes: it went on to count its steps, and none failed.
-
-    Args:
-        counted: the number of the last line with a counter of steps, 0 for none.
-    """
+def note_survived(events: Iterable[Recognised], last_step: int) -> Iterator[Recognised]:
+    """Yield the events, with what a script did without as notes: it went on to count its steps, and none failed."""
     for one in events:
         is_survived = one.entry.id in SURVIVABLE and not one.entry.rank and one.goes_on
-        yield replace(one, effect=Effect.NOTE) if is_survived and one.line.number < counted else one
+        yield replace(one, effect=Effect.NOTE) if is_survived and one.line.number < last_step else one
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,6 @@ class _Log:
             else other.entry.rank == 0 and effect is Effect.ERROR and self._in_one_step(hint, other)
             for other, effect in effects
         )
-
-    def last_survived(self, before: int) -> Recognised | None:
-        """Return the last event above a line that seemed to be survived."""
-        events = (one for one in reversed(self.messages) if one.line.number < before)
-        return next((one for one in events if self.actual_effect(one) is Effect.SURVIVED), None)
 
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
@@ -177,10 +170,10 @@ class _Log:
         return None
 
     def _follows_a_failure(self, one: Recognised) -> bool:
-        number = one.line.number
-        return any(stop.line < number and not stop.comes_first for stop in self.stops) or any(
-            other.line.number < number and other.effect in _FAILURES for other in self.messages
-        )
+        effects = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
+        failures = [other.line.number for other in self.messages if other.effect in effects]
+        stops = [stop.line for stop in self.stops if not stop.comes_first]
+        return any(number < one.line.number for number in (*failures, *stops))
 
 
 def _is_independent(later: Recognised, one: Recognised) -> bool:
@@ -200,21 +193,14 @@ def _names_program(later: Recognised, one: Recognised) -> bool:
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:
-    if one.entry.rank < _ENTRY:
-        return False
-    if one.entry.id == first.entry.id:
-        return True
-    return first.entry.id in one.entry.may_explain or 0 < first.entry.rank < one.entry.rank == _CAUSE
+    is_its_kind = first.entry.id in one.entry.may_explain or 0 < first.entry.rank < one.entry.rank == _CAUSE
+    return is_its_kind and one.entry.rank >= _ENTRY
 
 
 def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
     """Whether an error is in another program's output that is passed on; then it is part of CMake's message."""
-    return (
-        announcing.announces
-        and announcing.message is None
-        and one.effect in (Effect.ERROR, Effect.SAID)
-        and not one.announces
-    )
+    is_error = one.effect in (Effect.ERROR, Effect.SAID) and not one.announces
+    return is_error and announcing.announces and announcing.message is None
 
 
 def _specificity(one: Recognised) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
 from torchwheel.diagnosis.failures import LogLine
@@ -27,15 +27,10 @@ _CALL_STACK = "Call Stack (most recent call first):"
 
 @dataclass(frozen=True)
 class CMakeMessage:
-    """One CMake message: a headline and the indented lines below it.
-
-    Attributes:
-        foreign: the numbers of lines in between from other jobs.
-    """
+    """One CMake message: a headline and the indented lines below it, without those of other jobs in between."""
 
     is_error: bool
     lines: tuple[LogLine, ...]
-    foreign: frozenset[int]
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -44,27 +39,21 @@ class CMakeMessage:
 
     def contains(self, number: int) -> bool:
         first, last = self.numbers
-        return first <= number <= last and number not in self.foreign
+        return first <= number <= last and any(one.number == number and one.text for one in self.lines)
 
     @property
-    def paragraphs(self) -> Iterator[tuple[str, ...]]:
+    def paragraphs(self) -> Iterator[tuple[LogLine, ...]]:
         """The lines of each paragraph below the headline."""
-        below = (line for line in self.lines[1:] if line.number not in self.foreign)
-        for filled, own in groupby(below, key=lambda line: line.text != ""):
-            if filled:
-                yield tuple(line.text.strip() for line in own)
+        return (tuple(own) for filled, own in groupby(self.lines[1:], key=_is_filled) if filled)
 
     def paragraph_at(self, number: int) -> str:
         """Join the paragraph of a line below the headline, because CMake wraps at 77 columns."""
-        at = number - self.lines[0].number
-        above = takewhile(_goes_on, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
-        below = takewhile(_goes_on, self.lines[at : at + PARAGRAPH_LINES])
-        own = (line for line in (*reversed(list(above)), *below) if line.number not in self.foreign)
-        return " ".join(line.text.strip() for line in own)
+        holding = (own for own in self.paragraphs if any(line.number == number for line in own))
+        near = (line for line in next(holding, ()) if abs(line.number - number) <= PARAGRAPH_LINES)
+        return " ".join(line.text.strip() for line in near)
 
 
 def is_status(text: str) -> bool:
-    """Whether it is a status line of CMake (``message(STATUS)``)."""
     return _STATUS.match(text) is not None
 
 
@@ -74,7 +63,7 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
     if found is None:
         return None
     indent, is_error = len(found["indent"]), found["kind"] == "Error"
-    lines, foreign = [headline], set()
+    lines = [headline]
     pending: list[LogLine] = []
     for line in below:
         text, deeper = line.text, count_indentation(line.text) - indent
@@ -84,27 +73,24 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
         if text and not is_error and (_FRAME.match(text) or (len(lines) == 1 and deeper != _INDENT)):
             break
         if text and deeper > 0:
-            lines += [*pending, line]
+            # Parallel jobs may print lines within a message; a progress display overwrites empty lines.
+            empty = (one for one in pending if not one.text or _OTHER_JOB.match(one.text))
+            lines += [*(replace(one, text="") for one in empty), line]
             pending = []
             continue
-        # Parallel jobs may print lines within a message.
         others = len(pending) - blank
         has_room = is_error and blank <= _MOST_BLANK_BEFORE_FOREIGN and others < _MOST_FOREIGN
         if not has_room if text else blank == _MOST_BLANK:
             break
-        if text:
-            foreign.add(line.number)
         pending.append(line)
     if len(lines) == 1 and is_error and headline.text.endswith(":"):
         # A pasted log may have lost its indentation.
-        lines += takewhile(lambda line: line.text, pending)
-        foreign.clear()
-    return CMakeMessage(is_error, tuple(lines), frozenset(foreign))
+        lines += takewhile(_is_filled, pending)
+    return CMakeMessage(is_error, tuple(lines))
 
 
-def _goes_on(line: LogLine) -> bool:
-    """Whether a paragraph continues; a progress display overwrites empty lines."""
-    return line.text != "" and not _OTHER_JOB.match(line.text)
+def _is_filled(line: LogLine) -> bool:
+    return line.text != ""
 
 
 def count_indentation(text: str) -> int:

@@ -67,10 +67,9 @@ def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without escapes of terminals and pages."""
     rest = b""
     for chunk in as_utf8(chunks):
-        lines, end, begun = chunk.rpartition(b"\n")
+        lines, end, rest = (rest + chunk).rpartition(b"\n")
         if end:
-            yield _without_escapes(rest + lines + end)
-        rest = begun if end else rest + begun
+            yield _without_escapes(lines + end)
         if len(rest) > LONGEST_LINE_BYTES:
             yield _without_escapes(rest)
             rest = b""
@@ -121,11 +120,7 @@ def _without_escapes(block: bytes) -> bytes:
 
 @dataclass
 class Window:
-    """A block of whole lines with its context.
-
-    Attributes:
-        known: the frames of the lines read so far.
-    """
+    """A block of whole lines with its context, and the frames of the lines read so far."""
 
     before: bytes
     block: bytes
@@ -146,22 +141,18 @@ class Window:
         """Return the last lines of the log, each after its whole text; none before its last block."""
         if self.after:
             return ()
-        raws = self._raw(self.last_line - lines + 1, self.last_line)
-        cut = ((number, raw[:LONGEST_TEXT]) for number, raw in raws)
+        numbers = self.last_line - lines + 1, self.last_line
         # What a progress display has overwritten may be a step, too.
-        return tuple(
-            (_plain_text(raw.replace(b"\r", b" ")), _clean_line(number, raw, self.frames))
-            for number, raw in cut
-        )
+        whole = (raw[:LONGEST_TEXT].replace(b"\r", b" ") for _, raw in self._raw(*numbers))
+        return tuple(zip(map(_plain_text, whole), self.lines(*numbers), strict=True))
 
     @property
     def last_line(self) -> int:
         return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
 
     def lines(self, first: int, last: int) -> Iterator[LogLine]:
-        """Yield the lines of these numbers, as far as they are in the block and the ends of its neighbours."""
-        for number, raw in self._raw(first, last):
-            yield _clean_line(number, raw, self.frames)
+        """Return the lines of these numbers, as far as they are in the block and the ends of its neighbours."""
+        return (LogLine(number, clean_text(raw, self.frames)) for number, raw in self._raw(first, last))
 
     @cached_property
     def _lines(self) -> Sequence[bytes]:
@@ -192,10 +183,6 @@ def _whole_lines_at_end(text: bytes) -> bytes:
 
 # The lines around a match are often those around the next one, too.
 @lru_cache(maxsize=128)
-def _clean_line(number: int, raw: bytes, frames: Frames) -> LogLine:
-    return LogLine(number, clean_text(raw, frames))
-
-
 def clean_text(raw: bytes, frames: Frames = ()) -> str:
     """Decode a line as a terminal would finally show it, without colours, frames and control characters."""
     return remove_frames(_plain_text(raw), frames)[:LONGEST_TEXT].rstrip()

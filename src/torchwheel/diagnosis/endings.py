@@ -45,11 +45,7 @@ def settles(text: str, needles: Iterable[str]) -> str:
 
 
 def last_ending(lines: Sequence[tuple[str, LogLine]]) -> int:
-    """Return the number of the last line that says that work went well; 0 if none does or other work followed.
-
-    Args:
-        lines: each with the whole text, of which it is without what precedes it.
-    """
+    """Return the number of the last line that says that work went well; 0 if none does or other work followed."""
     begun: set[str] = set()
     for plain, line in reversed(lines):
         text = f"{plain.strip()}\n{line.text.strip()}"
@@ -63,15 +59,9 @@ def last_ending(lines: Sequence[tuple[str, LogLine]]) -> int:
 
 
 def last_step(lines: Sequence[tuple[str, LogLine]]) -> int:
-    """Return the number of the last line with a counter of steps, such as ``[158/337]``; 0 if there is none.
-
-    Args:
-        lines: as for ``last_ending``.
-    """
-    counted = (
-        line.number for plain, line in reversed(lines) if any(map(_COUNTER.search, (plain, line.text)))
-    )
-    return next(counted, 0)
+    """Return the number of the last line with a counter of steps, such as ``[158/337]``; 0 if there is none."""
+    counted = (line.number for plain, line in lines if _COUNTER.search(f"{plain}\n{line.text}"))
+    return max(counted, default=0)
 
 
 @cache

@@ -99,10 +99,9 @@ class Facts:
             known["pip_has"] = f"{name} {self.releases.get(canonicalize_name(name), '')}".rstrip()
         if capability := _architecture(captures.get("of_torch", "")) or self.capability:
             known.update(self._torch_for(capability), capability=capability.dotted)
-        known.update(
-            self._values(captures.get("arch", "")), **self._torch_of_cuda(captures.get("toolkit", ""))
-        )
-        if architecture := _architecture(captures.get("arch", "")):
+        arch = captures.get("arch", "")
+        known.update(self._values(arch), **self._torch_of_cuda(captures.get("toolkit", "")))
+        if architecture := _architecture(arch):
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
             if "and later" not in known["able"]:
                 known["past"] = "yes"
@@ -113,30 +112,25 @@ class Facts:
 
     @property
     def capability(self) -> Architecture | None:
-        """The GPU's compute capability."""
         gpu = read_gpus().find(self.stated.get("gpu", ""))
         return gpu.compute_capability if gpu else None
 
     def _values(self, arch: str) -> dict[str, str]:
         """Return what to write in commands, computed from what the log states."""
         cuda = self.torch_cuda
+        found = {"torch_build": "cpu" if "torch_cpu" in self.stated else ""}
         # CUDA compiles for the RTX 50 from 12.8 on.
-        is_older = not at_least(cuda or self.stated.get("nvcc_release", "99"), "12.8")
-        found = {"older_cuda": "yes"} if is_older else {}
-        found["torch_build"] = (
-            f"cu{cuda.replace('.', '')}" if cuda else "cpu" if "torch_cpu" in self.stated else ""
-        )
+        if not at_least(cuda or self.stated.get("nvcc_release", "99"), "12.8"):
+            found["older_cuda"] = "yes"
         if image := self.stated.get("runtime_image"):
             found["devel_image"] = re.sub(r"-(?:runtime|base)(?![^:]*:)", "-devel", image)
         if gfx := arch if arch.startswith("gfx") else self.stated.get("gfx"):
-            rows = (row for row in shipped_toml(_STATED)["amd"] if gfx in row["numbers"])
-            found.update(
-                {key: row[key] for row in rows for key in ("like", "like_version", "index") if key in row}
-            )
+            for row in (row for row in shipped_toml(_STATED)["amd"] if gfx in row["numbers"]):
+                found |= {key: row[key] for key in row.keys() & {"like", "like_version", "index"}}
         if cuda:
             on_windows = rf"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v{cuda}"
             found["cuda_home"] = on_windows if self.system == "Windows" else f"/usr/local/cuda-{cuda}"
-            found["torch_cuda"] = cuda
+            found.update(torch_cuda=cuda, torch_build=f"cu{cuda.replace('.', '')}")
         return found
 
     def _torch_for(self, capability: Architecture) -> dict[str, str]:
@@ -145,9 +139,8 @@ class Facts:
             runs = published_builds_that_run(release, platform, tag, capability)
             # PTX that is older than the GPU leaves kernels out.
             builds = [one.build for one in runs if one.verdict and one.verdict.how is not HowItRuns.PTX_JIT]
-            labels = [one.label for one in builds]
-            own = self.stated.get("torch_release"), "cu" + self.stated.get("torch_label", "")
-            if own[0] == release.version and own[1] in labels:
+            own = "cu" + self.stated.get("torch_label", "")
+            if own in (one.label for one in builds) and self.stated.get("torch_release") == release.version:
                 return {"torch_runs": release.version}
             if builds:
                 return {"published": builds[0].command}
@@ -157,9 +150,9 @@ class Facts:
         """Return the official torch for the major version of a toolkit, the nearest to the one of this log."""
         major = f"cu{toolkit.partition('.')[0]}"
         for release, platform, tag in self._nearest_releases() if toolkit[:1].isdigit() else ():
-            builds = published_builds(release, platform, tag)
-            if found := next((one for one in builds if one.label.startswith(major)), None):
-                return {"same_major": found.command}
+            for build in published_builds(release, platform, tag):
+                if build.label.startswith(major):
+                    return {"same_major": build.command}
         return {}
 
     def _nearest_releases(self) -> Iterator[tuple[PytorchRelease, str, str | None]]:
@@ -211,7 +204,9 @@ def read_facts(log: str) -> Facts:
         for text in _SUCCESS.finditer(log)
         for match in _PACKAGE.finditer(text[1] or text[2])
     )
-    return Facts(system, _OURS.search(log) is not None, family, stated, dict(_releases(log)), installed)
+    named = (filter(None, match.groups()) for match in _RELEASE.finditer(log))
+    releases: Mapping[str, str] = {canonicalize_name(name): release for name, release in named}
+    return Facts(system, _OURS.search(log) is not None, family, stated, releases, installed)
 
 
 def _architecture(number: str) -> Architecture | None:
@@ -223,9 +218,3 @@ def _architecture(number: str) -> Architecture | None:
 def stated_forms() -> tuple[re.Pattern[str], ...]:
     """Read the forms in which logs say something of the machine and of the tools (``facts.toml``)."""
     return tuple(re.compile(row["regex"], re.MULTILINE) for row in shipped_toml(_STATED)["fact"])
-
-
-def _releases(log: str) -> Iterator[tuple[str, str]]:
-    for match in _RELEASE.finditer(log):
-        name, release = filter(None, match.groups())
-        yield canonicalize_name(name), release

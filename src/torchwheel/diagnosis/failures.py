@@ -179,22 +179,18 @@ class Recognised:
         # Where the very words are known, the first sentence is of this failure and the others of its kind.
         return fill_captures(" ".join(islice(met, 1 if self._said_so else None)), self.known)
 
-    @cached_property
-    def _said(self) -> str:
-        return "\n".join((self.line.text, *self.captures.values(), *self.below))
-
-    @cached_property
-    def _packages(self) -> Sequence[Package]:
-        """Those whose failures it may be."""
-        called = (one for one in map(find_package, CALLED) if one is not self.package)
-        return tuple(filter(None, (self.package, *called)))
+    def _fixes_of(self, id: str) -> Sequence[str]:
+        """The fixes that are known of the packages whose failure it may be; without a kind, those of its very words."""
+        called = (one for one in map(find_package, CALLED) if one != self.package)
+        said = "\n".join((self.line.text, *self.captures.values(), *self.below))
+        packages = filter(None, (self.package, *called))
+        fixes = (one.fixes_of(id, said, self.facts.all_releases) for one in packages)
+        return tuple(meet_conditions(chain.from_iterable(fixes), self.known))
 
     @cached_property
     def _said_so(self) -> Sequence[str]:
         """The fixes of a failure whose very words are known, of a class; an entry has its own."""
-        packages = () if self.entry.rank else self._packages
-        fixes = (one.fixes_of("", self._said, self.facts.all_releases) for one in packages)
-        return tuple(meet_conditions(chain.from_iterable(fixes), self.known))
+        return () if self.entry.rank else self._fixes_of("")
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -206,9 +202,7 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        releases = self.facts.all_releases
-        known = (one.fixes_of(self.entry.id, self._said, releases) for one in self._packages)
-        own = [*self._said_so, *meet_conditions(chain.from_iterable(known), self.known)]
+        own = [*self._said_so, *self._fixes_of(self.entry.id)]
         alternatives = [text for text in own if text.startswith("or ")]
         first = (text for text in own if text not in alternatives)
         # What is true of all of a class is not needed then.

@@ -69,16 +69,13 @@ def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[
         if condition is None:
             yield fix
             continue
-        values = condition["values"]
-        holds = condition["name"] in known and (
-            values is None or known[condition["name"]] in values.split("|")
-        )
+        name, values = condition["name"], condition["values"]
+        holds = name in known and (values is None or known[name] in values.split("|"))
         if holds != bool(condition["not"]):
             yield from meet_conditions([fix[condition.end() :]], known)
 
 
 def join_met(text: str, known: Mapping[str, str]) -> str:
-    """Join the lines of a text whose conditions hold."""
     return " ".join(meet_conditions(text.strip().splitlines(), known))
 
 
@@ -95,13 +92,8 @@ def _has_applied(fix: str, facts: Facts) -> bool:
     parts = fix.split("`")
     commands = [*parts[1:2], *(one for part in parts[::2] for one in _ASSIGNMENT.findall(part))]
     settings = (_ARGUMENT.findall(command) for command in commands if not _PLACEHOLDER.search(command))
-    return any(one and all(_shows(facts.shown, setting) for setting in one) for one in settings)
-
-
-def _shows(log: str, setting: str) -> bool:
-    at = log.find(setting)
-    following = log[at + len(setting) : at + len(setting) + 1]
-    return at >= 0 and not following.strip(" \t\r\n'\"`,;)]")
+    words = ([rf"{re.escape(setting)}(?![^\s'\"`,;)\]])" for setting in one] for one in settings)
+    return any(one and all(re.search(word, facts.shown) for word in one) for one in words)
 
 
 def _for_installer(text: str, stated: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from torchwheel.diagnosis.grammar import read_forms
@@ -63,13 +64,8 @@ def learn_frames(lines: Sequence[str], known: Frames = ()) -> Frames:
 def remove_frames(text: str, frames: Frames = ()) -> str:
     """Remove the frames and single prefixes of a line; without one the indentation is kept."""
     text = _json_message(text)
-    for pattern in frames:
+    for pattern in (*frames, _prefix_pattern()):
         text = _without(pattern, text)
-    for _ in range(_MOST_PREFIXES):
-        match = _prefix_pattern().match(text)
-        if match is None:
-            break
-        text = text[match.end() :]
     return text
 
 
@@ -92,11 +88,12 @@ def _infer(lines: Sequence[str]) -> Iterator[re.Pattern[str]]:
 def _shared_pattern(lines: Sequence[str]) -> re.Pattern[str] | None:
     """Find the longest shape that most lines begin with."""
     texts: dict[_Shape, list[str]] = {}
-    for shape, text in (found for line in lines for found in _shapes(line)):
+    for shape, text in chain.from_iterable(map(_shapes, lines)):
         texts.setdefault(shape, []).append(text)
     alike: dict[_Shape, list[_Shape]] = {}
     for shape in texts:
-        alike.setdefault(_without_words(shape), []).append(shape)
+        general = tuple(_WORD if token[0].isalpha() or token[0] == "_" else token for token in shape)
+        alike.setdefault(general, []).append(shape)
     fewest = max(_FEWEST_LINES - 1, _MOST_SHARE * len(lines))
     exact = {shape: found for shape, found in texts.items() if len(found) >= fewest}
     candidates: dict[_Shape, list[str]] = {}
@@ -133,10 +130,6 @@ def _shapes(line: str) -> Iterator[tuple[_Shape, str]]:
             yield tuple(shape), line[: token.end()]
 
 
-def _without_words(shape: _Shape) -> _Shape:
-    return tuple(_WORD if token[0].isalpha() or token[0] == "_" else token for token in shape)
-
-
 def _ends_frame(tokens: Sequence[str]) -> bool:
     *above, before, last = tokens
     if last.isspace():
@@ -145,11 +138,7 @@ def _ends_frame(tokens: Sequence[str]) -> bool:
 
 
 def _is_frame(text: str, everywhere: bool) -> bool:
-    """Whether a shared shape is written by something around the tools, and not by a tool.
-
-    Args:
-        everywhere: whether nearly all lines begin with the same words.
-    """
+    """Whether a shared shape, with the same words everywhere or not, is written by something around the tools."""
     *_, last = words = text.split() or [""]
     if _FAILURE.search(" ".join(word for word in words if not _LEVEL.fullmatch(word))):
         return False
@@ -216,4 +205,5 @@ def _tool_names() -> frozenset[str]:
 @cache
 def _prefix_pattern() -> re.Pattern[str]:
     table = read_toml(Path(__file__).with_name("prefixes.toml"))
-    return re.compile(r"\s*(?:" + "|".join(prefix["regex"] for prefix in table["prefix"]) + ")")
+    prefixes = "|".join(prefix["regex"] for prefix in table["prefix"])
+    return re.compile(rf"(?:\s*(?:{prefixes})){{0,{_MOST_PREFIXES}}}")

@@ -16,7 +16,7 @@ step that may have failed before), ``example``; ``patterns`` are several pairs o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
@@ -33,7 +33,7 @@ from torchwheel.diagnosis.failures import (
     read_entry,
 )
 from torchwheel.diagnosis.languages import QUOTES, normalise_line, read_words
-from torchwheel.diagnosis.libraries import api_folders, api_names, api_spaces, c_names, included_by
+from torchwheel.diagnosis.libraries import included_by, read_names
 from torchwheel.system.toml import read_toml, shipped_toml
 
 Lines = Callable[[], Sequence[str]]
@@ -74,7 +74,7 @@ class Form:
     Attributes:
         id: the entry of the catalogue or the class of errors; empty unless the role is ERROR.
         needle: of an entry, a literal that every such line contains.
-        details: searched in lines nearby, and in those below as one text, only for their captures.
+        details: searched as ``context`` is, in lines nearby and in those below as one text, only for their captures.
     """
 
     id: str
@@ -98,19 +98,14 @@ class Form:
         """Whether nothing but the tool's own message is known."""
         return self.id in GENERAL
 
-    def complete(
-        self, match: re.Match[str], nearby: Lines = tuple, after: Lines = tuple
-    ) -> dict[str, str] | None:
+    def complete(self, match: re.Match[str], nearby: Lines, after: Lines) -> dict[str, str] | None:
         """Return the captures of a line and of those around it; None if one is not there that is needed."""
-        around = (match.string, *nearby()) if self.context or self.details else ()
+        around = (match.string, *nearby(), "\n".join(after())) if self.context or self.details else ()
         if not all(any(map(regex.search, around)) for regex in self.context) or not self._allows(after):
             return None
         caught: dict[str, str] = {}
-        for regex in self.context:
+        for regex in (*self.context, *self.details):
             caught.update(_read_details(regex, around))
-        below = "\n".join(after()) if self.details else ""
-        for regex in self.details:
-            caught.update(_read_details(regex, (*around, below)))
         caught.update(_read_captures(match))
         return {**{name: fill_captures(value, caught) for name, value in self.values.items()}, **caught}
 
@@ -139,7 +134,6 @@ def classify(
     Args:
         nearby: returns the lines around it, for forms that need one of them.
         after: returns the lines after it, for forms whose message is below.
-        in_cmake_error: whether it is part of a message that CMake calls an error.
     """
     # pip, uv and ctest indent the output that they pass on.
     text = _ERROR_LIST.sub(r"MSVC : error \g<code>: ", normalise_line(text).lstrip(), count=1)
@@ -171,7 +165,7 @@ def _decode_bytes(escaped: re.Match[str]) -> str:
     return bytes.fromhex(escaped[0].replace("\\x", "")).decode("utf-8", "replace")
 
 
-def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
+def is_noise(text: str, nearby: Lines, after: Lines) -> bool:
     """Whether a line looks like an error but is ignored or retried."""
     noise = ((form, form.regex.search(text.lstrip())) for form in read_forms() if form.role is Role.NOISE)
     return any(match and form.complete(match, nearby, after) is not None for form, match in noise)
@@ -205,8 +199,13 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
 def read_forms() -> tuple[Form, ...]:
     """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
     tables = (read_toml(_FOLDER / f"{name}.toml") for name in shipped_toml(_WORDS)["files"])
-    rows = (row for table in tables for row in table["form"])
-    return tuple(sorted((form for row in rows for form in _read_patterns(row)), key=_form_order))
+    forms = (
+        _read_form({**row, "regex": regex, "example": example})
+        for table in tables
+        for row in table["form"]
+        for regex, example in row.get("patterns") or [(row["regex"], row["example"])]
+    )
+    return tuple(sorted(forms, key=_form_order))
 
 
 @cache
@@ -242,12 +241,6 @@ def catalogue_forms() -> tuple[Form, ...]:
     )
 
 
-def _read_patterns(row: Mapping[str, Any]) -> Iterator[Form]:
-    """Read the forms of a row: one, or one for each of its patterns."""
-    for regex, example in row.get("patterns") or [(row["regex"], row["example"])]:
-        yield _read_form({**row, "regex": regex, "example": example})
-
-
 def _read_form(row: Mapping[str, Any]) -> Form:
     given = {key: row[key] for key in row.keys() & {field.name for field in fields(Form)}}
     for key in given.keys() & {"regex", "below", "unless"}:
@@ -260,9 +253,8 @@ def _read_form(row: Mapping[str, Any]) -> Form:
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    libraries = {"CNAME": c_names(), "API": api_names(), "SPACE": api_spaces(), "FOLDER": api_folders()}
     newer = f"(?:{'|'.join(shipped_toml(_WORDS)['newer_in_std'])})"
-    words = {"Q": QUOTES, "NEWSTD": newer, **libraries, **read_words()}
+    words = {"Q": QUOTES, "NEWSTD": newer, **read_names(), **read_words()}
     return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 

@@ -4,8 +4,9 @@ links them, and which release fits."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -16,7 +17,6 @@ from torchwheel.system.toml import shipped_toml
 Row = Mapping[str, Any]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_TABLE = _FOLDER / "libraries.toml"
 _LIBRARY_FILE = re.compile(
     r"(?:lib|cuda::)?(?P<name>[a-z][\w+-]*?)(?:3\.\d\d?)?(?:[-_](?:c|cxx|dev|devel|library|libraries)|64_\d+)?"
     r"(?:\.(?:so|dylib|dll|lib|a|pc)(?:\.[\d.]+)?|::[\w.-]+)?"
@@ -31,12 +31,7 @@ _OTHER_FAMILY = {"debian": "fedora", "fedora": "debian"}
 
 
 def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "") -> dict[str, str]:
-    """Return what is known of the libraries and programs that an event names.
-
-    Args:
-        system: as ``platform.system()`` names it.
-        family: ``debian`` or ``fedora``, if the log shows one.
-    """
+    """Return what is known of the libraries and programs that an event names, on the system of ``facts.Facts``."""
     found: dict[str, str] = {}
     if "package" in captures:
         found["package"] = distribution(captures["package"])
@@ -54,70 +49,60 @@ def describe(captures: Mapping[str, str], system: str = "Linux", family: str = "
 
 
 @cache
-def api_names() -> str:
-    """An expression for the beginning of a name of a library whose releases differ."""
-    names = (row["names"] for row in _libraries() if "releases" in row and "names" in row)
-    return "|".join([f"(?:{api_spaces()})::", *names])
-
-
-@cache
-def api_spaces() -> str:
-    """An expression for the namespaces of such libraries."""
-    return "|".join(name for row in _libraries() if "releases" in row for name in row.get("namespaces", ()))
-
-
-@cache
-def api_folders() -> str:
-    """An expression for the folders of the headers of such libraries."""
-    return "|".join(
-        name[:-1]
-        for row in _libraries()
-        if "releases" in row
-        for name in row.get("headers", ())
-        if name[-1] == "/"
-    )
-
-
-@cache
-def c_names() -> str:
-    """An expression for the names of the C library whose headers are known."""
-    return "|".join(row["regex"] for row in _includes() if "space" not in row)
+def read_names() -> Mapping[str, str]:
+    """Regular expressions for names of the C library, and for those of libraries whose releases differ."""
+    spaces = "|".join(name for row in _released() for name in row.get("namespaces", ()))
+    names = (row["names"] for row in _released() if "names" in row)
+    return {
+        "CNAME": "|".join(row["regex"] for row in _rows("include") if "space" not in row),
+        "API": "|".join([f"(?:{spaces})::", *names]),
+        "SPACE": spaces,
+        "FOLDER": "|".join(folder for row in _released() for folder in _folders(row)),
+    }
 
 
 def included_by(name: str, space: str) -> str:
     """Name the header that declares a name; empty if the table does not have it."""
     # The C library's names are in no namespace, or in std.
-    rows = (row for row in _includes() if row.get("space", "std") == (space or "std"))
+    rows = (row for row in _rows("include") if row.get("space", "std") == (space or "std"))
     return next((row["header"] for row in rows if re.fullmatch(row["regex"], name)), "")
 
 
-def _includes() -> tuple[Row, ...]:
-    return tuple(shipped_toml(_TABLE)["include"])
+def _rows(kind: str) -> Sequence[Row]:
+    table: Sequence[Row] = shipped_toml(
+        _FOLDER / ("programs.toml" if kind == "program" else "libraries.toml")
+    )[kind]
+    return table
 
 
-def _libraries() -> tuple[Row, ...]:
-    return tuple(shipped_toml(_TABLE)["library"])
+def _released() -> Iterator[Row]:
+    return (row for row in _rows("library") if "releases" in row)
+
+
+def _folders(row: Row) -> Iterator[str]:
+    """The folders of a library's headers."""
+    return (name[:-1] for name in row.get("headers", ()) if name[-1] == "/")
 
 
 @cache
-def _rows_by(key: str, kind: str = "library", file: str = "libraries") -> Mapping[str, Row]:
-    return {name: row for row in shipped_toml(_FOLDER / f"{file}.toml")[kind] for name in row.get(key, ())}
+def _rows_by(kind: str, key: str) -> Mapping[str, Row]:
+    return {name: row for row in _rows(kind) for name in row.get(key, ())}
 
 
 def _of_header(header: str) -> Row | None:
-    rows, parts = _rows_by("headers"), header.split("/")
+    rows, parts = _rows_by("library", "headers"), header.split("/")
     folders = ("/".join(parts[:count]) + "/" for count in range(len(parts) - 1, 0, -1))
     return next((rows[name] for name in (header, *folders) if name in rows), None)
 
 
 def _of_library(library: str) -> Row | None:
     match = _LIBRARY_FILE.fullmatch(re.split(r"[\\/]", library.lower())[-1])
-    rows, name = _rows_by("libraries"), match["name"] if match else ""
+    rows, name = _rows_by("library", "libraries"), match["name"] if match else ""
     return rows.get(name) or rows.get(name.rstrip("0123456789"))
 
 
 def _of_program(program: str) -> Row | None:
-    rows, name = _rows_by("names", "program", "programs"), re.split(r"[\\/]", program)[-1]
+    rows, name = _rows_by("program", "names"), re.split(r"[\\/]", program)[-1]
     of_folder = (row for row in rows.values() if row.get("below", "\n") in program)
     return next(of_folder, None) or rows.get(name) or rows.get(name.lower().removesuffix(".exe"))
 
@@ -149,7 +134,7 @@ def _owner(symbol: str) -> Row | None:
     name = match["name"].removeprefix("__imp_") if match else ""
     # Apple's linker shows names with their leading underscore.
     spellings = (name, name.removeprefix("_"))
-    rows = (row for row in _libraries() if "names" in row or "namespaces" in row)
+    rows = (row for row in _rows("library") if "names" in row or "namespaces" in row)
     return next((row for row in rows if any(re.match(_name_regex(row), one) for one in spellings)), None)
 
 
@@ -172,13 +157,10 @@ def _link(row: Row, symbol: str) -> str:
 
 
 def _library_of(name: str, file: str) -> Row | None:
-    rows = [row for row in _libraries() if "releases" in row]
-    named = (row for row in rows if name and re.match(_name_regex(row), name))
+    named = (row for row in _released() if name and re.match(_name_regex(row), name))
     folders = set(normpath(file.replace("\\", "/")).split("/")[:-1])
-    of_file = (
-        row for row in rows if any(one[:-1] in folders for one in row.get("headers", ()) if one[-1] == "/")
-    )
-    return next(named, None) or next(of_file, None)
+    of_file = (row for row in _released() if not folders.isdisjoint(_folders(row)))
+    return next(chain(named, of_file), None)
 
 
 def _history(row: Row, text: str) -> dict[str, str]:

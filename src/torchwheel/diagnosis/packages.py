@@ -47,31 +47,22 @@ class Package:
         return str(self.row.get("repository", self.name))
 
     def describe(self, known: Mapping[str, str]) -> dict[str, str]:
-        """Return what its fixes say of it.
-
-        Args:
-            known: the facts of the log: torch's release and label, and the GPU's capability.
-        """
+        """Return what its fixes say of it, for the torch and the GPU of the log."""
         found = {"culprit": self.name}
         if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
             found.update(too_low="yes", least=least)
-        torch, build, pairs = (
-            known.get("torch_release", ""),
-            known.get("torch_build", ""),
-            self.row.get("pairs", {}),
-        )
-        minor, here = major_minor(torch) if torch else "", known.get("release", "")
-        index = (
-            self.row.get("index", "").format(torch=f"{minor}.0", minor=minor, build=build) if build else ""
-        )
+        torch, build = known.get("torch_release", ""), known.get("torch_build", "")
+        minor, here, pairs = major_minor(torch), known.get("release", ""), self.row.get("pairs", {})
+        index = self.row.get("index", "") if build else ""
         release = pairs.get(torch) or pairs.get(minor)
+        if release:
+            found["fitting"] = release
         if release and here and major_minor(here) != major_minor(release):
             found["mismatched"] = here
         if release or (torch and index and not pairs):
             named = f"{self.name}=={release}" if release else self.name
-            if release:
-                found["fitting"] = release
-            found["wheel"] = f"pip install --no-deps --no-cache-dir {named} {index}".rstrip()
+            where = index.format(torch=f"{minor}.0", minor=minor, build=build)
+            found["wheel"] = f"pip install --no-deps --no-cache-dir {named} {where}".rstrip()
         return found
 
     def fixes_of(self, id: str, said: str, releases: Mapping[str, str]) -> Iterator[str]:
@@ -83,7 +74,7 @@ class Package:
             releases: of torch, CUDA, Python and the packages that the log names.
         """
         known = {**releases, "release": releases.get(canonicalize_name(self.name), "")}
-        general = shipped_toml(_FOLDER / "general.toml")["fix"] if self.name not in CALLED else ()
+        general = _general()["fix"] if self.name not in CALLED else ()
         for fix in (*self.row.get("fix", ()), *general):
             is_meant = id in fix.get("of", ("",)) and re.search(fix.get("says", ""), said)
             if is_meant and _hold(fix.get("when", {}), known):
@@ -141,11 +132,11 @@ def install_source(module: str) -> str:
 def distribution(module: str) -> str:
     """Return the name under which pip installs a module."""
     known = find_package(module)
-    return (
-        known.name
-        if known
-        else str(shipped_toml(_FOLDER / "general.toml")["distribution"].get(module, module))
-    )
+    return known.name if known else str(_general()["distribution"].get(module, module))
+
+
+def _general() -> Mapping[str, Any]:
+    return shipped_toml(_FOLDER / "general.toml")
 
 
 def _hold(bounds: Mapping[str, str], releases: Mapping[str, str]) -> bool:
@@ -158,10 +149,10 @@ def _hold(bounds: Mapping[str, str], releases: Mapping[str, str]) -> bool:
 def _packages() -> Mapping[str, Package]:
     """The packages by the names of their modules and distributions."""
     tables = (shipped_toml(path) for path in sorted(_FOLDER.glob("*.toml")))
-    rows = ((Package(row), row) for table in tables for row in table.get("package", ()))
     return {
-        canonicalize_name(name): package
-        for package, row in rows
+        canonicalize_name(name): Package(row)
+        for table in tables
+        for row in table.get("package", ())
         for name in (row["name"], *row.get("modules", ()))
     }
 
@@ -169,10 +160,8 @@ def _packages() -> Mapping[str, Package]:
 @cache
 def _mentioned() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Expressions for the name of a package, and for it in a path, an import or what an installer builds."""
-    every = (
-        re.escape(name).replace(r"\-", "[-_]")
-        for name in sorted(_packages().keys() - {TORCH}, key=len, reverse=True)
-    )
-    name = rf"(?P<name>(?i:{'|'.join(every)}))(?![\w-])"
+    names = sorted(_packages().keys() - {TORCH}, key=len, reverse=True)
+    every = "|".join(re.escape(name).replace(r"\-", "[-_]") for name in names)
+    name = rf"(?P<name>(?i:{every}))(?![\w-])"
     of = r"[/\\]|\b(?:from|import|install|Collecting|Building|Building wheels? for(?: collected packages:)?) ['\"]?"
     return re.compile(rf"(?<![\w-]){name}"), re.compile(rf"(?:{of}){name}")

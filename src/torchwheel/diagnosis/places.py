@@ -52,8 +52,9 @@ _WARNS = re.compile(
     r"(?!: (?:Retrying|Discarding|Unsupported GPU arch)|.{0,200}\bfatal\s{0,3}: )"
     rf"|^.{{0,80}}\bDEBUG\b|^\s*\S+:\d+: \w*Warning: |^{_IGNORED}|\bfalling back (?:to|on)\b"
 )
-_LAST_OF_COMPILER = re.compile(
-    r"^(?:compilation terminated|\d{1,9} errors? generated|collect2|\S*: error: linker command failed)"
+LAST_OF_COMPILER = re.compile(
+    r"^(?:compilation terminated|(?:\d{1,9} warnings? and )?\d{1,9} errors? generated|collect2"
+    r"|\S*: error: linker command)"
 )
 _END_OF_OUTPUT = "[end of output]"
 _CAUGHT_IMPORT = re.compile(r"^\s*Failed to (?:import|load) ")
@@ -143,7 +144,7 @@ class Place:
             return True
         own = self.text.split()[:1]
         following = (
-            line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
+            line for line in self.after() if line.split()[:1] != own and not LAST_OF_COMPILER.match(line)
         )
         told = next((one for one in following if any(word.search(one) for word in _TELLS)), "")
         # Other warnings may stand below any error; one of a library that is only looked for names it.
@@ -169,12 +170,8 @@ class Place:
         below = filter(_ENDS_PROBE.match, self.after(EXCERPT_LINES))
         return self.message is None and any(map(_compile_probes().search, (self.text, *above, *below)))
 
-    def last_words(self, *, comes_first: bool) -> str:
-        """Return what the failed step said last; empty if no line is its own.
-
-        Args:
-            comes_first: whether the line that reports the failure stands before the step's output.
-        """
+    def last_words(self, comes_first: bool) -> str:
+        """Return what the failed step said last, below its report if that comes first; empty if no line is its own."""
         above, below = self._texts
         ends = [number for number, line in enumerate(below) if _END_OF_OUTPUT in line]
         if ends or comes_first:

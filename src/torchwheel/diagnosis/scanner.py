@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import BinaryIO
 
 from torchwheel.diagnosis import cmake_messages
@@ -40,14 +39,14 @@ from torchwheel.diagnosis.grammar import (
     Role,
     catalogue_forms,
     classify,
+    form_needles,
     is_noise,
     is_stop,
     read_causes,
 )
-from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.languages import normalise_line
 from torchwheel.diagnosis.packages import package_at_fault
-from torchwheel.diagnosis.places import BELOW_LINES, NEARBY_LINES, Place, places_in
+from torchwheel.diagnosis.places import BELOW_LINES, LAST_OF_COMPILER, NEARBY_LINES, Place, places_in
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 from torchwheel.diagnosis.tracebacks import explain_exception
 
@@ -81,10 +80,7 @@ LAST_LINES = 8
 _VERDICTS = frozenset(one.needle for one in read_endings() if one.settles) | {FAILURE}
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
-_END_OF_COMPILATION = re.compile(
-    r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
-    r"|\S*: error: linker command|ninja: build|g?make[\[:])"
-)
+_END_OF_COMPILATION = re.compile(rf"{LAST_OF_COMPILER.pattern}|^(?:FAILED: |ninja: build|g?make[\[:])")
 _INSTALLS = re.compile(r"\b(?:Building|Collecting|install)\b")
 _SHORT_NAME = 5
 """Characters of a capture that two unrelated failures may share, as `3.12` or `torch`."""
@@ -104,9 +100,6 @@ def diagnose(
         stream: an open binary file or pipe, or chunks of bytes.
         known: the catalogue's forms; the shipped ones by default.
         facts: the system and the builder, if they are known; else the log shows them.
-
-    Raises:
-        OSError: the stream cannot be read.
     """
     scan = _Scan(catalogue_forms() if known is None else known)
     for window in read_windows(line_blocks(scan.count_bytes(read_chunks(stream)))):
@@ -119,7 +112,7 @@ class _Scan:
 
     def __init__(self, known: Sequence[Form]) -> None:
         self._known = known
-        self._needles = frozenset(grammar_needles())
+        self._needles = frozenset(form_needles())
         of_known = (form.needle for form in known)
         self._prefilter = Prefilter({*of_known, *self._needles, *cmake_messages.NEEDLES, *_VERDICTS})
         self._found, self._settled = _Found(), _Found()
@@ -193,11 +186,13 @@ class _Scan:
         if not self._spend(cost * _WORK_OF_CLASSIFYING):
             return False
         found = classify(place.text, place.nearby, place.after, in_cmake_error=place.message is not None)
-        if found is not None and found.form.id == "cmake-error":
+        if found is None:
+            return True
+        if found.form.id == "cmake-error":
             found = _classify_paragraphs(place) or found
-        if found is not None and found.form.role is Role.STOPPED:
+        if found.form.role is Role.STOPPED:
             self._note_stop(place, found)
-        elif found is not None and found.form.role is Role.ERROR and not is_status(place.text):
+        elif found.form.role is Role.ERROR and not is_status(place.text):
             self._record(place, found)
         return True
 
@@ -206,9 +201,7 @@ class _Scan:
         seen: set[str] = set()
         for text in place.whole_texts():
             english = normalise_line(text)
-            # The needles of the line are known; the translated or joined text may have others.
-            needles = place.hit.needles if english == place.text else english
-            forms = [form for form in self._known if form.needle in needles]
+            forms = [form for form in self._known if form.needle in english]
             if not self._spend(1 + len(forms) * len(english) // _CHARACTERS_FOR_ONE_WORK):
                 return False
             for form in forms:
@@ -228,18 +221,18 @@ class _Scan:
         return True
 
     def _find_message(self, place: Place) -> None:
-        if "CMake " in place.text and self._has_room():
-            below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
-            if message := read_message(place.line, below):
-                self._message = message
-                self._work += len(message.lines) // _WORK_OF_CONTEXT
+        below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
+        if self._has_room() and (message := read_message(place.line, below)):
+            self._message = message
+            self._work += len(message.lines) // _WORK_OF_CONTEXT
         if self._message is not None and self._message.contains(place.number):
             place.message = self._message
 
     def _may_have_a_form(self, place: Place) -> bool:
         """Whether more than compiler options, such as -Werror=… in every command of a verbose log, mentions errors."""
         needles = self._needles.intersection(place.hit.needles)
-        if not needles or self._found.has_enough_classes:
+        events = (one for one in self._found.events.values() if one.effect is not Effect.STOPPED)
+        if not needles or sum(not one.entry.rank for one in events) >= ERRORS_KEPT:
             return False
         return not needles <= _ERROR_NEEDLES or "rro" in _WARNING_OPTION.sub("", place.text)
 
@@ -250,9 +243,8 @@ class _Scan:
         if settled and _END_OF_COMPILATION.match(text):
             return
         self._found.stops.append(Stop(place.number, found.form.comes_first))
-        if not self._found.has_stopped:
-            points_above = "above" in found.captures
-            words = "" if points_above else place.last_words(comes_first=found.form.comes_first)
+        if not any(one.effect is Effect.STOPPED for one in self._found.events.values()):
+            words = "" if "above" in found.captures else place.last_words(found.form.comes_first)
             form = replace(found.form, id=SAYS if words else STOPPED)
             self._record(place, Classified(form, {**found.captures, "message": words}))
 
@@ -264,54 +256,55 @@ class _Scan:
         otherwise = {name: fill_captures(text, caught) for name, text in entry.otherwise.items()}
         captures = {**otherwise, **caught}
         key = entry.id, "" if entry.rank else entry.title_of(captures)
-        if entry.rank or not self._found.has_counted(key):
-            effect, same = _judge_effect(place, found.form), (id, place.text.strip())
-            if effect in (Effect.SURVIVED, Effect.NOTE) and place.is_caught:
-                self._survived.add(same)
-            elif same in self._survived and not any(is_stop(line.strip()) for line in place.after()):
-                # A probe that failed before, in another run of the same script.
-                effect = Effect.NOTE
-            warned = self._found.events.pop(key, None)
-            event = Recognised(
-                entry,
-                captures,
-                place.line,
-                place.excerpt(),
-                count=1,
-                effect=effect,
-                goes_on=place.goes_on,
-                message=place.message.numbers if place.message else None,
-                below=place.after(LINES_OF_WORDS),
-                package=package_at_fault(caught, (place.text, *islice(place.above(), LINES_OF_PACKAGE))),
-            )
-            # A warning of it, just above what it led to, says more.
-            if (
-                warned
-                and warned.effect is Effect.SURVIVED
-                and place.number - warned.line.number <= BELOW_LINES
-                and all(caught.get(name, text) == text for name, text in warned.captures.items())
-            ):
-                known = {**captures, **warned.captures}
-                event = replace(event, captures=known, line=warned.line, excerpt=warned.excerpt)
-            self._found.events[key] = event
+        if not entry.rank and self._found.has_counted(key):
+            return
+        effect, same = _judge_effect(place, found.form), (id, place.text.strip())
+        if effect in (Effect.SURVIVED, Effect.NOTE) and place.is_caught:
+            self._survived.add(same)
+        elif same in self._survived and not any(is_stop(line.strip()) for line in place.after()):
+            # A probe that failed before, in another run of the same script.
+            effect = Effect.NOTE
+        warned = self._found.events.pop(key, None)
+        event = Recognised(
+            entry,
+            captures,
+            place.line,
+            place.excerpt(),
+            count=1,
+            effect=effect,
+            goes_on=place.goes_on,
+            message=place.message.numbers if place.message else None,
+            below=place.after(LINES_OF_WORDS),
+            package=package_at_fault(caught, (place.text, *place.above()[:LINES_OF_PACKAGE])),
+        )
+        # A warning of it, just above what it led to, says more.
+        if (
+            warned
+            and warned.effect is Effect.SURVIVED
+            and place.number - warned.line.number <= BELOW_LINES
+            and all(caught.get(name, text) == text for name, text in warned.captures.items())
+        ):
+            captures |= warned.captures
+            event = replace(event, captures=captures, line=warned.line, excerpt=warned.excerpt)
+        self._found.events[key] = event
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
-        events = sorted(self._found.events.values(), key=lambda one: one.line.number)
+        found = sorted(self._found.events.values(), key=lambda one: one.line.number)
+        events = [*note_survived(found, 0 if self._found.stops else last_step(self._tail))]
         ended = last_ending(self._tail)
-        events = [*note_survived(events, 0 if self._found.stops else last_step(self._tail))]
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
-            head = self._head.decode("utf-8", "replace")
+            number, head = cause.line.number, self._head.decode("utf-8", "replace")
             log = "\n".join([head, *(line.text for line in cause.excerpt)])
             # What follows the error is advice, or the tool's own next step.
-            before = [line.text for line in cause.excerpt if line.number < cause.line.number]
-            shown = "\n".join([*head.splitlines()[: cause.line.number - 1], *before])
-            built = (line for line in reversed(shown.splitlines()) if _INSTALLS.search(line))
-            own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
+            before = [line.text for line in cause.excerpt if line.number < number]
+            shown = [*head.splitlines()[: number - 1], *before]
+            own = [line.text for line in cause.excerpt if 0 <= line.number - number <= HINT_LINES]
             cause = replace(
                 cause,
-                facts=replace(facts or read_facts(log), shown=shown),
-                package=cause.package or package_at_fault({}, ("", *built)),
+                facts=replace(facts or read_facts(log), shown="\n".join(shown)),
+                package=cause.package
+                or package_at_fault({}, ("", *filter(_INSTALLS.search, reversed(shown)))),
                 hints=tuple(dict.fromkeys(tool_hints(own)))[:1] if cause.may_have_hints else (),
             )
         return Diagnosis(
@@ -329,13 +322,14 @@ class _Scan:
 
 def _classify_paragraphs(place: Place) -> Classified | None:
     """Classify what a message of CMake says below its headline in no line alone, because CMake wraps it."""
-    for lines in place.message.paragraphs if place.message else ():
+    for paragraph in place.message.paragraphs if place.message else ():
+        lines = [line.text.strip() for line in paragraph]
         for text in (*lines, " ".join(lines)[:LONGEST_TEXT]):
             found = classify(text, place.nearby, place.after, in_cmake_error=True)
             if found is None or found.form.role is not Role.ERROR or found.form.is_general:
                 continue
             # The scan itself stops at a line with a needle.
-            is_read_itself = text in lines and any(needle in text for needle in grammar_needles())
+            is_read_itself = text in lines and any(needle in text for needle in form_needles())
             return None if is_read_itself else found
     return None
 
@@ -354,11 +348,10 @@ def _judge_effect(place: Place, form: Form) -> Effect:
     if form.consequence:
         return Effect.CONSEQUENCE
     is_alone = form.id in SURVIVABLE or _OF_DOWNLOADER.match(place.text.lstrip()) is not None
-    survivable = form.is_general or is_alone or form.tool.startswith("Python")
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if (is_known and not is_alone) or place.message is not None or form.id == "cmake-error":
-        return Effect.ERROR
-    return Effect.SAID if survivable else Effect.ERROR
+    is_of_cmake = place.message is not None or form.id == "cmake-error"
+    survivable = form.is_general or is_alone or form.tool.startswith("Python")
+    return Effect.SAID if survivable and not is_of_cmake else Effect.ERROR
 
 
 def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[Recognised]) -> bool:
@@ -394,15 +387,6 @@ class _Found:
 
     events: dict[tuple[str, str], Recognised] = field(default_factory=dict)
     stops: list[Stop] = field(default_factory=list)
-
-    @property
-    def has_enough_classes(self) -> bool:
-        classes = (one for one in self.events.values() if one.effect is not Effect.STOPPED)
-        return sum(not one.entry.rank for one in classes) >= ERRORS_KEPT
-
-    @property
-    def has_stopped(self) -> bool:
-        return any(one.effect is Effect.STOPPED for one in self.events.values())
 
     def has_counted(self, key: tuple[str, str]) -> bool:
         """Count another line of an entry, if it has an event that counts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +50,8 @@ _SENTENCES = {"runtimeerror", "valueerror", "assertionerror", "oserror", "except
 _WORDS_OF_SENTENCE = 3
 _LEAST_LETTERS = 4
 _NAMES = frozenset({"python-module-missing", "python-part-missing", "python-name-missing"})
-_OF_TRACEBACKS = _NAMES | {"python-exception", "python-syntax", "call-unfit"}
-_OF_TRACEBACKS |= {"file-missing", "file-damaged", "command-missing", "permission-denied"}
+_OF_FILES = frozenset({"file-missing", "file-damaged", "command-missing", "permission-denied"})
+_OF_TRACEBACKS = _NAMES | _OF_FILES | {"python-exception", "python-syntax", "call-unfit"}
 
 
 class _Frame(NamedTuple):
@@ -73,9 +73,8 @@ class _Frame(NamedTuple):
     @property
     def is_own(self) -> bool:
         """Whether it is neither of Python's library nor only passes a call on."""
-        if self.package or _WRAPPER.match(self.source):
-            return self.package not in _PASS_ON and not _WRAPPER.match(self.source)
-        return not (self.file.startswith("<") or _is_standard(self.file))
+        is_standard = not self.package and (self.file.startswith("<") or _is_standard(self.file))
+        return not (is_standard or self.package in _PASS_ON or _WRAPPER.match(self.source))
 
 
 def _is_standard(file: str) -> bool:
@@ -87,12 +86,7 @@ def _is_standard(file: str) -> bool:
 def explain_exception(
     id: str, captures: Mapping[str, str], lines_above: Callable[[], Sequence[str]]
 ) -> tuple[str, Mapping[str, str]]:
-    """Return the class of an exception, and its captures with those of the traceback.
-
-    Args:
-        id: the class that the line alone has.
-        lines_above: returns the lines above the exception, the nearest first.
-    """
+    """Return the class of an exception, ``id`` for its line alone, and its captures with those of the traceback."""
     if id not in _OF_TRACEBACKS:
         return id, captures
     above = lines_above()
@@ -102,14 +96,15 @@ def explain_exception(
     if module and own and own[0].source.startswith(("raise ", "return getattr(")):
         # A module that looks up, or says itself, what it does not have.
         own = [*dropwhile(lambda frame: frame.package == module.lower(), own)]
+    last = own[0] if own else _Frame("", "", "")
     read = {name: text[:LONGEST_CAPTURE] for name, text in _read(frames, own, above) if text}
     known = {**read, **captures}
     kind = captures.get("kind", "").rpartition(".")[2].lower()
-    known |= _marks(id, kind, captures, own[0].source if own else "")
-    known |= _module(module, own, captures) if module else {}
-    if message == _DAMAGED and own and (match := _IMPORT.match(own[0].source)):
-        return "installation-damaged", known | _module(match["name"], own, captures)
-    if id in _NAMES and module and own and module == own[0].package:
+    known |= _marks(id, kind, captures, last.source)
+    known |= _module(module, last.file, captures) if module else {}
+    if message == _DAMAGED and (match := _IMPORT.match(last.source)):
+        return "installation-damaged", known | _module(match["name"], last.file, captures)
+    if id in _NAMES and module and module == last.package:
         return "installation-damaged", known
     table = shipped_toml(_TABLE)
     gone = f"{module}.{captures.get('name', '').lstrip('.')}".rstrip(".")
@@ -119,14 +114,14 @@ def explain_exception(
     if id in _NAMES and module in {*sys.stdlib_module_names, *table["optional"]} and "shadow" not in known:
         optional = {"optional": "yes"} if gone in table["optional"] else {}
         return "python-library-unfit", {**known, "gone": gone, **optional}
-    folder = re.split(r"[/\\]", own[0].file)[-2:][0] if own else ""
+    folder = re.split(r"[/\\]", last.file)[-2:][0]
     if id == "python-module-missing" and _is_part_of(module, folder):
         return "extension-module-missing", {**known, "name": module, "module": folder}
     if id != "python-exception":
         return id, known
-    if kind == "assertionerror" and own and re.search(r"\b(?:cuda|xpu)\.is_available\(", own[0].source):
-        return "gpu-not-seen", {**known, "message": own[0].source}
-    if own and (match := _variable(kind, message, own[0].source)):
+    if kind == "assertionerror" and re.search(r"\b(?:cuda|xpu)\.is_available\(", last.source):
+        return "gpu-not-seen", {**known, "message": last.source}
+    if match := _variable(kind, message, last.source):
         return "value-unset", {**known, "variable": match[0]}
     return "setup-failed" if "setup" in read else id, known
 
@@ -159,20 +154,18 @@ def _variable(kind: str, message: str, source: str) -> re.Match[str] | None:
     return _VARIABLE.search(source) if is_asserted or "NoneType" in message else None
 
 
-def _module(module: str, own: Sequence[_Frame], captures: Mapping[str, str]) -> dict[str, str]:
+def _module(module: str, file: str, captures: Mapping[str, str]) -> dict[str, str]:
     """Return how a module is installed, and the user's own file that stands in front of it."""
-    file = captures.get("file") or (own[0].file if own else "")
-    shadows = Path(file.replace("\\", "/")).stem == module and not (
-        _INSTALLED.search(file) or _is_standard(file)
-    )
-    shadow = {"shadow": file} if shadows else {}
+    file = captures.get("file") or file
+    is_named_so = Path(file.replace("\\", "/")).stem == module
+    shadow = {} if not is_named_so or _INSTALLED.search(file) or _is_standard(file) else {"shadow": file}
     return {"module": captures.get("module", module), "distribution": distribution(module), **shadow}
 
 
 def _frames(above: Sequence[str]) -> Iterator[_Frame]:
     """Yield the frames of the traceback, the last one first; build_meta executes setup.py as `<string>`."""
     line, source, is_setup = "", "", any("exec(code, locals())" in text for text in above)
-    for below, text in zip(("", *above), above, strict=False):
+    for below, text in pairwise(("", *above)):
         if match := _ARROW.match(text):
             line, source = match.groups()
         elif match := _FRAME.match(text):
@@ -186,8 +179,6 @@ def _frames(above: Sequence[str]) -> Iterator[_Frame]:
 
 def _read(frames: Iterable[_Frame], own: Sequence[_Frame], above: Sequence[str]) -> Iterator[tuple[str, str]]:
     files = [f'File "{frame.file}"' for frame in frames]
-    if not files:
-        return
     if own:
         yield "at", f"{own[0].file}:{own[0].line}"
         yield "source", own[0].source
@@ -201,7 +192,5 @@ def _read(frames: Iterable[_Frame], own: Sequence[_Frame], above: Sequence[str])
     yield "isolated", "yes" if any(map(_ISOLATED.search, files)) else ""
     if any(map(_SETUP.search, files)):
         yield "setup", "yes"
-        named = next(filter(None, map(_UNPACKED.search, files)), None) or next(
-            filter(None, map(_BUILDING.match, above)), None
-        )
+        named = next(filter(None, (*map(_UNPACKED.search, files), *map(_BUILDING.match, above))), None)
         yield "building", next(filter(None, named.groups()), "") if named else ""
