@@ -11,8 +11,6 @@ from torchwheel.reporting.terminal import count_noun, fields_of, paint, wrap
 SCHEMA_VERSION = 3
 """Incremented with every incompatible change of ``to_dict``."""
 
-MOST_FIXES = 2
-"""What helps most often stands first; the rest, for other cases, is in ``torchwheel explain``."""
 NARROWEST, WIDEST = 40, 110
 
 
@@ -82,7 +80,7 @@ def _render_cause(
     more = [f"  and {count_noun(cause.count - 1, 'line')} more"] if cause.count > 1 else []
     yield [*excerpt, *more]
     yield wrap(cause.means, columns)
-    shown, rest = cause.change[:MOST_FIXES], len(cause.change[MOST_FIXES:])
+    shown, rest = cause.shown_fixes, len(cause.change) - len(cause.shown_fixes)
     fixes = (wrap(text, columns, f"  {number}. ", "     ") for number, text in enumerate(shown, 1))
     text = f"`torchwheel explain {entry.id}` has {rest} more, for rarer cases."
     more = wrap(text, columns, "  ") if rest else []

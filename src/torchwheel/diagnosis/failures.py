@@ -24,6 +24,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NO_LINE = re.compile(r"(?P<comma>,)? (?:at |above |in |of )?line \?(?(comma),?)")
 _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 
+MOST_FIXES = 2
+"""What helps most often stands first; the rest, for other cases, is in ``torchwheel explain``."""
 STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
 SAYS = "step-says"
@@ -191,6 +193,10 @@ class Recognised:
     def _said_so(self) -> Sequence[str]:
         """The fixes of a failure whose very words are known, of a class; an entry has its own."""
         return () if self.entry.rank else self._fixes_of("")
+
+    @property
+    def shown_fixes(self) -> tuple[str, ...]:
+        return self.change[:MOST_FIXES]
 
     @property
     def links(self) -> tuple[str, ...]:

@@ -300,7 +300,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
             what=what,
             cause=diagnosis.cause.title,
             means=_describe_cause(diagnosis.cause, log, before),
-            change=number_fixes(diagnosis.cause.change),
+            change=number_fixes(diagnosis.cause.shown_fixes),
         )
     return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
 
