@@ -18,8 +18,12 @@ The headers of the installed MSVC check the CUDA version and accept 12.4 and
 newer only.
 
 What to change:
-  1. use CUDA 12.4 or newer: `-C cuda-path=…`
-  2. or install an older MSVC toolset and open its developer prompt
+  1. add the toolset 14.39 in the Visual Studio Installer (`MSVC v143 …
+     v14.39-17.9`) and build in the prompt that `vcvarsall.bat x64
+     -vcvars_ver=14.39` opens
+  2. or CUDA 12.4 or newer, with a torch for it: `-C cuda-path=…`
+  3. or skip the check, at your own risk: `-C
+     env.NVCC_APPEND_FLAGS=-D_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH`
 
 Applies to: platform windows
 
