@@ -31,17 +31,16 @@ the system killed cc1plus for lack of memory, at a.cpp  [compiler-out-of-memory]
   6 | c++: fatal error: Killed signal terminated program cc1plus
   and 1 line more
 
-Too many compilers ran at once for the memory this machine (or container) has.
-g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
-kernels.
+Too many compilers ran at once for the memory that this machine or container
+has. g++ takes 1 to 2 GB on PyTorch's largest files.
 
 What to change:
   1. build with fewer jobs at once: `-C jobs=2` (without it torchwheel computes
-     them from the usable memory); ninja, make and `cmake --build` themselves
-     take `-j 2`
-  2. or add swap (a file of 8 GB or more), and build again; a compile of files
-     that are done is not repeated in the same folder
-  `torchwheel explain compiler-out-of-memory` has 1 more, for rarer cases.
+     them from the usable memory), and 1 if that is still too many; ninja, make
+     and `cmake --build` themselves take `-j 2`
+  2. add swap on the machine: `sudo fallocate -l 16G /swapfile && sudo chmod 600
+     /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile` (Docker
+     Desktop: Settings, Resources), and build again
 
 More:
   https://github.com/pytorch/pytorch/issues/49078
