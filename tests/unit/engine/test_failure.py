@@ -62,7 +62,7 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
     assert why.endswith(f" Line 2 of {plan.folders.log}:")
     assert quotation.strip() == lines[1].decode()
     # Numbered, and then the command that repeats the step.
-    assert [line.split()[0] for line in remedies] == ["fix:", "2.", "3.", "to"]
+    assert [line.split()[0] for line in remedies] == ["fix:", "2.", "to"]
     assert remedies[-1].endswith(" torch/a.cpp.o")
 
 
