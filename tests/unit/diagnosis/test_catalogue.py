@@ -77,7 +77,7 @@ def test_components_and_targets_named_in_the_advice_exist() -> None:
     assert "flash-attention" in named
     assert {name for name in named if read_components().find(name) is None} == set()
     targets = set(re.findall(r"-C target=(\w+)", advice)) - {"cpu", "native"}
-    assert targets == {"gb10", "rtx5070"}
+    assert targets == {"gb10"}
     assert {name for name in targets if read_gpus().find(name) is None} == set()
 
 
