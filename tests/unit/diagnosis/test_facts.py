@@ -231,7 +231,7 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or it is too old.", "python-module-missing", "triton-windows"),
         ("RuntimeError: Unable to JIT load the op. FP Quantizer is using an untested triton version (3.2.0), only 2.3.1 and 3.0.0 are known to be compatible", "package-wants-release", "install triton, 2.3.1"),
         ("/opt/bin/python: error while loading shared libraries: libpython3.10.so.1.0: cannot open shared object file", "shared-library-missing", "the container's own"),
-        ("ImportError: /x/_C.so: undefined symbol: _ZN5torch3jit11parseSchemaERKSsb", "old-cxx-abi-extension", "compiled_with_cxx11_abi"),
+        ("ImportError: /x/_C.so: undefined symbol: _ZN5torch3jit11parseSchemaERKSsb", "extension-abi-mismatch", "compiled_with_cxx11_abi"),
         ("ValueError: Cannot repair wheel, because required library \"libtorch_cpu.so\" could not be located", "wheel-not-repairable", "--exclude libtorch.so"),
         ("#9 0.181 exec /bin/sh: exec format error", "wrong-machine", "the image is of another processor"),
         ("Traceback (most recent call last):\n  File \"/src/x/test/run.py\", line 3, in <module>\n    import pytest\nModuleNotFoundError: No module named 'pytest'", "python-module-missing", "pip install pytest"),
