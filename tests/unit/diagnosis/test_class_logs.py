@@ -23,13 +23,13 @@ EXPECTED = {
             "config": "/home/me/pytorch/build/Caffe2Config.cmake",
         },
     ),
-    "out-of-memory.header": (2, {"message": "Cannot allocate memory"}),
+    "out-of-memory.header": (2, {"message": "Cannot allocate memory", "compiling": "Building CXX object"}),
     "wrong-machine.apple": (3, {"file": "/opt/libtorch/lib/libtorch_cpu.dylib"}),
     "permission-denied.winerror-5": (
         18,
         {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd", "in_use": "WinError 5"},
     ),
-    "killed.ninja": (7, {}),
+    "killed.ninja": (7, {"compiling": "Building CXX object"}),
     "packaging-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
     "missing-input.cython": (
         3,

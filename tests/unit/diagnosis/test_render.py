@@ -56,13 +56,14 @@ a.cpp does not compile: 'x' was not declared  [source-error]
 > 2 | a.cpp:1:2: error: 'x' was not declared
   3 | b.cpp:1:2: error: 'y' was not declared
 
-This is in the source at line 1, not in your installation, unless the file
-belongs to a library whose version does not fit.
+Line 1 of it does not compile with the compiler, options and headers of this
+build.
 
 What to change:
-  1. in your own source: correct it there
-  2. a library's header, name or member: use the release that this source was
-     written for, or a newer source
+  1. your own source: correct it there; a project's: its newest release or
+     commit, which knows this compiler, CUDA and torch
+  2. or the compiler, CUDA and torch that this very release names in its README
+     or CI
 
 Also in this log:
   line 3: b.cpp does not compile: 'y' was not declared  [source-error]"""
