@@ -30,7 +30,7 @@ CASES = [
     (
         ("g++", "-Wall", "-Werror", "-c", "unused.cpp"),
         "warning-as-error",
-        r"with [\w-]+: (-Wno-error=[\w-]+)",
+        r"CXXFLAGS=(-Wno-error=[\w-]+)",
     ),
     (("g++", "-shared", "-fPIC", "one.cpp", "two.cpp"), "duplicate-symbol", r"make it `(inline)`"),
     (("g++", "parallel.cpp"), "undefined-symbol", r"(-fopenmp)\b"),

@@ -72,7 +72,7 @@ EXPECTED = {
     ),
     "undefined-symbol.import": (
         18,
-        {"file": f"{SITE}/my_ops/_C.so", "symbol": "_ZN6my_ops7forwardERKN2at6TensorE"},
+        {"file": f"{SITE}/my_ops/_C.so", "loaded": "yes", "symbol": "_ZN6my_ops7forwardERKN2at6TensorE"},
     ),
     "undefined-symbol.own": (
         22,

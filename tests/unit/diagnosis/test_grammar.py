@@ -176,7 +176,7 @@ def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
         ("gmake[3]: *** [CMakeFiles/_C.dir/build.make:156: CMakeFiles/_C.dir/q.o] Interrupt", "interrupted", {}),
         ("/x/torch/include/c10/util/StringUtil.h(68): catastrophic error: out of memory", "out-of-memory", {"message": "out of memory"}),
         ("OSError: ROCM_HOME environment variable is not set. Please set it to your ROCm install root.", "compiler-part-missing", {"tool": "the build", "name": "ROCM_HOME", "rocm_home": "ROCM"}),
-        ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
+        ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "loaded": "yes", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
         # clang for Windows names places as MSVC does.
