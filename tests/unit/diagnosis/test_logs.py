@@ -202,7 +202,11 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
         ("shm-manager-link.seed-002", {"symbols": "names in the lines above"}),
         (
             "capability-not-in-build",
-            {"arch": "sm_120", "supported": "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"},
+            {
+                "arch": "sm_120",
+                "of_torch": "sm_120",
+                "supported": "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90",
+            },
         ),
         ("compiler-out-of-memory.old", {"program": "cc1plus", "file": "a file that is not named"}),
         ("compiler-out-of-memory", {"program": "cc1plus", "file": "VariableType_2.cpp"}),
