@@ -266,6 +266,12 @@ def test_the_releases_that_a_log_names(log: str) -> None:
         ("DS_BUILD_OPS=1 pip install deepspeed\n  building 'deepspeed.ops.comm.deepspeed_ccl_comm_op' extension\n  csrc/cpu/comm/ccl.cpp:8:10: fatal error: oneapi/ccl.hpp: No such file or directory", "header-missing", "DS_BUILD_FUSED_ADAM=1"),
         ("CMake Error in ggml/CMakeLists.txt:\n  CUDA_ARCHITECTURES is set to \"native\", but no GPU was detected.", "no-gpu-and-no-architectures", "CMAKE_ARGS=-DCMAKE_CUDA_ARCHITECTURES=120"),
         ("ImportError: DLL load failed while importing _ext: The specified procedure could not be found.", "dll-load-failed", "another torch or CUDA"),
+        ("torch 2.8.0+cu128\nImportError: libcudart.so.13: cannot open shared object file: No such file or directory", "cuda-library-not-found", "its wheel for torch's CUDA, 12.8"),
+        ("./main: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file", "cuda-library-not-found", "LD_LIBRARY_PATH=/usr/local/cuda/lib64"),
+        ("  File \"/Users/me/a/torch/cuda/__init__.py\", line 3, in _lazy_init\nAssertionError: Torch not compiled with CUDA enabled", "built-without-cuda", "`mps`"),
+        ("torch 2.9.1+cu130\nRuntimeError: The NVIDIA driver on your system is too old (found version 12020).", "driver-too-old", "580 or later"),
+        ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment", "driver-not-ready", "modprobe nvidia_uvm"),
+        ("xFormers was built for:\n    PyTorch 2.5.1+cu124 with CUDA 1204 (you have 2.6.0+cu126)\nNotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:", "xformers-for-another-torch", "xformers torch==2.6.0+cu126 --index-url"),
     ],
 )  # fmt: skip
 def test_a_fix_for_what_the_lines_show(log: str, id: str, fix: str) -> None:
