@@ -28,6 +28,7 @@ _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4
 _MACOS = re.compile(
     r"/Users/|/private/var/|MacOSX\d|CommandLineTools|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b"
 )
+_LINUX = re.compile(r"(?<![\w.])/(?:home|usr|opt|root|mnt)/|linux-gnu|\.so\b")
 _DEBIAN = re.compile(r"\bapt(?:-get)?\b|(?i:ubuntu|debian)|-linux-gnu/|/dist-packages/")
 _FEDORA = re.compile(
     r"\b(?:dnf|yum)\b|(?i:fedora|centos|red ?hat|rocky ?linux|almalinux)|\.el\d|/lib64/|gcc-toolset"
@@ -187,7 +188,9 @@ class Facts:
 
 def read_facts(log: str) -> Facts:
     windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
-    system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
+    # One such name alone, as of the Python module nvidia.cublas.lib, is none beside paths of Linux.
+    is_windows = windows > macos and (windows > 1 or not _LINUX.search(log))
+    system = "Windows" if is_windows else "Darwin" if macos else "Linux"
     debian, fedora = len(_DEBIAN.findall(log)), len(_FEDORA.findall(log))
     family = "" if system != "Linux" or debian == fedora else "debian" if debian > fedora else "fedora"
     stated = {

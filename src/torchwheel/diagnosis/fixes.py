@@ -39,9 +39,11 @@ _HINT = re.compile(
 _UNFINISHED = re.compile(r":\s*$|\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
 _LONGEST_HINT = 200
 _ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
-_ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
-_SET = re.compile(r'([A-Z][A-Z0-9_]+)=("[^"`]*"|[^\s"`]+)')
-_SETTINGS = re.compile(rf"`(?:export )?(?P<settings>(?:{_SET.pattern} ?)+)(?P<command>[^`]*)`")
+_ARGUMENT = re.compile(
+    r"(?<![\w-])(?:--(?:extra-)?index-url[ =]\S+|--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)"
+)
+_SET = re.compile(r"""(?<!\w)([A-Z][A-Z0-9_]{1,60})=("[^"`]{0,300}"|'[^'`]{0,300}'|[^\s"'`]{1,300})""")
+_SETTINGS = re.compile(rf"`(?:export )?(?P<settings>(?:{_SET.pattern} ?){{1,9}})(?P<command>[^`]{{0,600}})`")
 _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 
@@ -117,7 +119,7 @@ def _for_system(text: str, system: str) -> str:
 
 def _for_windows_shells(found: re.Match[str]) -> str:
     """Write variables in front of a command as cmd.exe and PowerShell take them."""
-    pairs = [(name, value.strip('"')) for name, value in _SET.findall(found["settings"])]
+    pairs = [(name, value.strip("\"'")) for name, value in _SET.findall(found["settings"])]
     in_cmd = ", ".join(f"`set {name}={value}`" for name, value in pairs)
     in_powershell = "; ".join(f"$env:{name}='{value}'" for name, value in pairs)
     command = f", then `{found['command']}`" if found["command"] else ""

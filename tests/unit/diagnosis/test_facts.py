@@ -24,6 +24,7 @@ from unit.diagnosis.test_logs import FAILURES, text_of
         ("C:\\src\\a.cpp(1): fatal error C1083: Cannot open include file: 'x.h'", "Windows", False),
         ("/Users/me/src/a.mm:1:2: error: no", "Darwin", False),
         ("/src/a.cpp:1:2: error: no", "Linux", False),
+        ("/usr/lib/python3/nvidia.cublas.lib: error: no", "Linux", False),
         ("pip wheel . -C target=rtx5070\n/src/a.cpp:1:2: error: no", "Linux", True),
         ("torchwheel: building torch\nC:\\src\\a.cpp(1): error C2065: no", "Windows", True),
         ("/home/me/torchwheel/a.cpp:1:2: error: no", "Linux", False),
@@ -70,6 +71,7 @@ def test_a_build_that_is_not_torchwheel_s_is_told_what_it_can_set(fix: str, chos
             "`set MAX_JOBS=2` (PowerShell: `$env:MAX_JOBS='2'`), then `pip install apex`",
         ),
         ("`pip install torch==2.9`", "`pip install torch==2.9`"),
+        ("`CUDA_HOME='C:\\A B'`", "`set CUDA_HOME=C:\\A B` (PowerShell: `$env:CUDA_HOME='C:\\A B'`)"),
     ],
 )
 def test_variables_are_set_as_the_shells_of_the_system_do(fix: str, chosen: str) -> None:
