@@ -45,7 +45,7 @@ def test_the_cuda_for_a_newer_glibc_is_the_one_that_doctor_names(glibc: str) -> 
         if release.glibc_conflict is None or not at_least(glibc, release.glibc_conflict)
     )
     entry = next(entry for entry in read_catalogue() if entry.id == "glibc-math-conflict")
-    assert f"for glibc {glibc} CUDA {next(able)} or later" in entry.change[0]
+    assert f"for glibc {glibc} CUDA {next(able)} or later" in entry.change[-1]
 
 
 def test_the_gcc_that_crashes_is_the_one_that_doctor_knows() -> None:

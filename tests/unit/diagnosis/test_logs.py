@@ -190,8 +190,16 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
 @pytest.mark.parametrize(
     ("log", "captures"),
     [
-        ("two-cuda-toolkits", {"compiler_version": "12.4.131", "toolkit_version": "12.9.86"}),
-        ("nvcc-and-headers-differ", {"header_version": "12.6"}),
+        (
+            "two-cuda-toolkits",
+            {
+                "compiler_version": "12.4.131",
+                "toolkit_version": "12.9.86",
+                "packaged": "12.4.131",
+                "home": "/usr/local/cuda-12.9",
+            },
+        ),
+        ("nvcc-and-headers-differ", {"nvcc_version": "11.5", "header_version": "12.6"}),
         ("cuda-major-mismatch", {"toolkit": "12.0", "torch": "11.7"}),
         ("generator-changed", {"generator": "Ninja", "previous": "Unix Makefiles"}),
         ("submodules-missing", {"folder": "/home/me/pytorch/third_party/ios-cmake"}),
