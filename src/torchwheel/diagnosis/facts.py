@@ -106,6 +106,9 @@ class Facts:
             known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
             if "and later" not in known["able"]:
                 known["past"] = "yes"
+            elif self.torch_cuda:
+                # torch's own builder refuses another major version.
+                known["able"] += f"; this torch takes CUDA {self.torch_cuda.partition('.')[0]} alone"
             if "list" in self.stated:
                 is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
                 known["listed" if is_listed else "unlisted"] = "yes"

@@ -155,9 +155,15 @@ class Recognised:
         release = self.facts.releases.get(canonicalize_name(self.package.name), "")
         return {**facts, **self.package.describe({**facts, "release": release})}
 
+    @cached_property
+    def shown(self) -> Mapping[str, str]:
+        """What the log shows: without the texts that stand for what it does not."""
+        texts = {name: fill_captures(text, self.captures) for name, text in self.entry.otherwise.items()}
+        return {name: text for name, text in self.known.items() if texts.get(name) != text}
+
     @property
     def title(self) -> str:
-        return self.entry.title_of(self.known)
+        return fill_captures(join_met(self.entry.title, self.shown), self.known).strip()
 
     @property
     def may_have_hints(self) -> bool:
@@ -177,7 +183,7 @@ class Recognised:
 
     @property
     def means(self) -> str:
-        met = meet_conditions(self.entry.means.strip().splitlines(), self.known)
+        met = meet_conditions(self.entry.means.strip().splitlines(), self.shown)
         # Where the very words are known, the first sentence is of this failure and the others of its kind.
         return fill_captures(" ".join(islice(met, 1 if self._said_so else None)), self.known)
 
@@ -187,7 +193,7 @@ class Recognised:
         said = "\n".join((self.line.text, *self.captures.values(), *self.below))
         packages = filter(None, (self.package, *called))
         fixes = (one.fixes_of(id, said, self.facts.all_releases) for one in packages)
-        return tuple(meet_conditions(chain.from_iterable(fixes), self.known))
+        return tuple(meet_conditions(chain.from_iterable(fixes), self.shown))
 
     @cached_property
     def _said_so(self) -> Sequence[str]:
@@ -200,7 +206,7 @@ class Recognised:
 
     @property
     def links(self) -> tuple[str, ...]:
-        return tuple(meet_conditions(self.entry.links, self.known))
+        return tuple(meet_conditions(self.entry.links, self.shown))
 
     @property
     def change(self) -> tuple[str, ...]:
@@ -212,7 +218,7 @@ class Recognised:
         alternatives = [text for text in own if text.startswith("or ")]
         first = (text for text in own if text not in alternatives)
         # What is true of all of a class is not needed then.
-        general = () if self._said_so else meet_conditions(self.entry.change, self.known)
+        general = () if self._said_so else meet_conditions(self.entry.change, self.shown)
         fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         adapted = map(self.package.adapt, chosen) if self.package else chosen

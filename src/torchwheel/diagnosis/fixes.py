@@ -154,6 +154,6 @@ def _complete(text: str, facts: Facts) -> str:
     """Write numbers of this log where a fix leaves them open."""
     fewer = max(1, int(facts.stated.get("jobs", "4")) // 2)
     text = re.sub(r"(?<=\bjobs=)…", str(fewer), text)
-    if cuda := facts.torch_cuda:
-        text = re.sub(r"(?<=[a-z])-12-8(?: or -13-0)?\b", f"-{cuda.replace('.', '-')}", text)
+    cuda = facts.torch_cuda or facts.stated.get("nvcc_release", "X.Y")
+    text = re.sub(r"(?<=[a-z])-12-8(?: or -13-0)?\b", f"-{cuda.replace('.', '-')}", text)
     return text.replace("-C target=…", f"-C arch={facts.capability}") if facts.capability else text

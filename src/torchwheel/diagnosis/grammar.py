@@ -189,6 +189,7 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
             captures[form.following] = below if form.following == "message" else _unquote_name(below)
         if form.id == "include-missing":
             captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
+            captures["header"] = captures["include"].partition(">")[0].partition("<")[2]
         if captures.get("tool", "").lower() in _NO_TOOLS or captures.get("tool", "").isdigit():
             del captures["tool"]
         return Classified(form, {name: text for name, text in captures.items() if text})

@@ -49,6 +49,7 @@ class Package:
     def describe(self, known: Mapping[str, str]) -> dict[str, str]:
         """Return what its fixes say of it, for the torch and the GPU of the log."""
         found = {"culprit": self.name}
+        found.update({key: str(self.row[key]) for key in ("own_torch", "wheels") if key in self.row})
         if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
             found.update(too_low="yes", least=least)
         torch, build = known.get("torch_release", ""), known.get("torch_build", "")
@@ -110,7 +111,7 @@ def package_at_fault(captures: Mapping[str, str], lines: Iterable[str]) -> Packa
     if match := _INSTALLED.search(first):
         return find_package(match["name"]) or Package({"name": match["name"]})
     named = (captures.get(key, "").partition(".")[0] for key in _OF_CAPTURES)
-    if known := next((one for one in map(find_package, named) if one and one.name != TORCH), None):
+    if known := next((one for one in map(find_package, named) if one and one.name not in CALLED), None):
         return known
     named_alone, in_path = _mentioned()
     matches = (named_alone.search(first), *map(in_path.search, above))
@@ -160,7 +161,7 @@ def _packages() -> Mapping[str, Package]:
 @cache
 def _mentioned() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Expressions for the name of a package, and for it in a path, an import or what an installer builds."""
-    names = sorted(_packages().keys() - {TORCH}, key=len, reverse=True)
+    names = sorted(_packages().keys() - {*CALLED}, key=len, reverse=True)
     every = "|".join(re.escape(name).replace(r"\-", "[-_]") for name in names)
     name = rf"(?P<name>(?i:{every}))(?![\w-])"
     of = r"[/\\]|\b(?:from|import|install|Collecting|Building|Building wheels? for(?: collected packages:)?) ['\"]?"

@@ -19,6 +19,7 @@ FOLDER = Path(torchwheel.__file__).parent / "diagnosis" / "packages"
 ROWS = [row for path in sorted(FOLDER.glob("*.toml")) for row in read_toml(path).get("package", ())]
 FIXES = [*read_toml(FOLDER / "general.toml")["fix"], *(fix for row in ROWS for fix in row.get("fix", ()))]
 COMPILE = '`TORCH_CUDA_ARCH_LIST="8.6;12.0" pip install --no-binary :all: NAME`'
+FLASH_WHEELS = "https://github.com/Dao-AILab/flash-attention/releases"
 PYG = "-f https://data.pyg.org/whl/torch-2.8.0+cu128.html"
 
 
@@ -62,6 +63,7 @@ def test_a_command_takes_the_variables_and_the_source_of_the_package(name: str, 
         ({}, ["OSError: no", '  File "C:\\v\\site-packages\\torch_scatter\\__init__.py", line 16'], "torch-scatter"),
         ({}, ["OSError: no", "xformers is not installed"], None),
         ({}, ["OSError: no", '  File "/v/site-packages/torch/_ops.py", line 1'], None),
+        ({}, ["Error: not for the triton compiler", '  File "/v/site-packages/vllm/a.py", line 1'], "vllm"),
         ({}, ["OSError: no", "    run()", '  File "/v/site-packages/painter/a.py", line 1'], "painter"),
         ({}, ["OSError: no", '  File "/v/a.py", line 1', '  File "/v/site-packages/painter/a.py", line 1'], None),
     ],
@@ -78,8 +80,8 @@ def test_the_package_at_fault(captures: dict[str, str], lines: list[str], name: 
         ("torch-scatter", {"torch_release": "2.8.1"}, {}),
         ("xformers", {"torch_release": "2.8.0"}, {"fitting": "0.0.32.post2", "wheel": "pip install --no-deps --no-cache-dir xformers==0.0.32.post2"}),
         ("xformers", {"torch_release": "2.3.0"}, {}),
-        ("flash-attn", {"capability": "7.5"}, {"too_low": "yes", "least": "8.0"}),
-        ("flash-attn", {"capability": "12.0"}, {}),
+        ("flash-attn", {"capability": "7.5"}, {"too_low": "yes", "least": "8.0", "wheels": FLASH_WHEELS}),
+        ("flash-attn", {"capability": "12.0"}, {"wheels": FLASH_WHEELS}),
     ],
 )  # fmt: skip
 def test_the_release_for_a_torch_and_a_gpu(
