@@ -221,10 +221,11 @@ class Recognised:
         general = () if self._said_so else meet_conditions(self.entry.change, self.shown)
         fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
-        adapted = map(self.package.adapt, chosen) if self.package else chosen
+        if self.package:
+            chosen = tuple(self.package.adapt(text, self.facts.shown) for text in chosen)
         # A name of another release, or an option of another compiler, is not meant, though it may be like it.
         hints = () if self._said_so or self.known.keys() & {"api", "clang"} else self.hints
-        return (*(f"as the tool says: {hint}" for hint in hints), *adapted)
+        return (*(f"as the tool says: {hint}" for hint in hints), *chosen)
 
 
 class Outcome(Enum):

@@ -25,7 +25,7 @@ TORCH = "torch"
 CALLED = (TORCH, "triton")
 """What nearly all of them call, and so is rarely at fault itself."""
 _NAME = re.compile(r"(?<= )NAME(?=`)")
-_NAMED = re.compile(r"(?:(?<=uninstall )|(?<=uninstall -y )|(?<=--no-binary ))NAME\b")
+_NAMED = re.compile(r"(?:(?<=-U )|(?<=uninstall )|(?<=uninstall -y )|(?<=--no-binary ))NAME\b")
 _COMPILES = re.compile(r"`(?=[^`]*--no-binary :all:[^`]* NAME`)")
 _LIST = re.compile(r"TORCH_CUDA_ARCH_LIST=(?P<quote>\"?)(?P<list>\d[\d.;af]*)(?P=quote)(?![\w.])")
 _OF_CAPTURES = ("building", "distribution", "module", "library", "raised_in", "caller")
@@ -81,10 +81,12 @@ class Package:
             if is_meant and _hold(fix.get("when", {}), known):
                 yield fix["text"]
 
-    def adapt(self, fix: str) -> str:
-        """Return a fix with this package's name, source and variables."""
+    def adapt(self, fix: str, log: str = "") -> str:
+        """Return a fix with this package's name, source and variables, in the release that the log's commands name."""
         fix = _COMPILES.sub(f"`{self.row['force']} " if "force" in self.row else "`", fix)
-        fix = _NAME.sub(shell_word(self.source), _NAMED.sub(self.name, fix))
+        pinned = re.search(rf"(?<![\w.-]){re.escape(self.name)}==\d[\w.+]{{0,40}}", log)
+        source = pinned[0] if pinned and self.source == self.name else self.source
+        fix = _NAME.sub(shell_word(source), _NAMED.sub(self.name, fix))
         return _LIST.sub(lambda found: self._list(found["list"]), fix) if "archs" in self.row else fix
 
     def _list(self, listed: str) -> str:

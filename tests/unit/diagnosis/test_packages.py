@@ -54,6 +54,18 @@ def test_a_command_takes_the_variables_and_the_source_of_the_package(name: str, 
     assert package is not None and package.adapt(COMPILE) == written
 
 
+def test_the_release_that_a_command_names_is_kept() -> None:
+    package = find_package("flash-attn")
+    assert package is not None
+    fix, log = (
+        "`pip install --no-build-isolation NAME`, or `pip install -U NAME`",
+        "$ uv pip install flash-attn==2.8.1",
+    )
+    assert package.adapt(fix, log) == fix.replace("NAME", "flash-attn==2.8.1", 1).replace(
+        "NAME", "flash-attn"
+    )
+
+
 @pytest.mark.parametrize(
     ("captures", "lines", "name"),
     [
