@@ -57,6 +57,7 @@ LAST_OF_COMPILER = re.compile(
     r"|\S*: error: linker command)"
 )
 _END_OF_OUTPUT = "[end of output]"
+_LOGGED_ERROR = re.compile(r"^\[[\w.]{1,60}\|(?:ERROR|CRITICAL)\]")
 _CAUGHT_IMPORT = re.compile(r"^\s*Failed to (?:import|load) ")
 _ENDS_PROBE = re.compile(r"^\s*removing: _configtest")
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
@@ -151,10 +152,11 @@ class Place:
         if _FALLS_BACK.search(told) or (_LOGGED_WARNING.search(told) and self._is_told_in(told)):
             return True
         lines = dropwhile(lambda line: not (_TRACEBACK.match(line) or self._is_as_far_left(line)), above)
-        warning = _WARNS.search(next(lines, "")) if "Traceback" in next(lines, "") else None
-        # A traceback that the step ends with is not part of the warning above it.
+        logged = next(lines, "") if "Traceback" in next(lines, "") else ""
+        warning = _WARNS.search(logged)
+        # A traceback that the step ends with is not part of the warning above it; a logger's was caught.
         if warning is None or warning["level"]:
-            return False
+            return _LOGGED_ERROR.match(logged) is not None
         return warning[0] == _IGNORED or self.goes_on
 
     def _is_told_in(self, warning: str) -> bool:
