@@ -215,7 +215,7 @@ class Recognised:
         Captures are quoted in commands, because the log may be untrusted.
         """
         own = [*self._said_so, *self._fixes_of(self.entry.id)]
-        alternatives = [text for text in own if text.startswith("or ")]
+        alternatives = [text for text in own if text.startswith(("or ", "or, "))]
         first = (text for text in own if text not in alternatives)
         # What is true of all of a class is not needed then.
         general = () if self._said_so else meet_conditions(self.entry.change, self.shown)

@@ -58,7 +58,7 @@ def choose(fixes: Iterable[str], facts: Facts) -> tuple[str, ...]:
     if facts.system == "Windows":
         chosen = (_SETTINGS.sub(_for_windows_shells, text) for text in chosen)
     first, *rest = tuple(filter(None, chosen)) or fixes or ("",)
-    return tuple(filter(None, (first.removeprefix("or "), *rest)))
+    return tuple(filter(None, (first.removeprefix("or, ").removeprefix("or "), *rest)))
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:

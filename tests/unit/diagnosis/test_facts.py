@@ -82,6 +82,7 @@ def test_variables_are_set_as_the_shells_of_the_system_do(fix: str, chosen: str)
 def test_no_fixes_of_another_system() -> None:
     fixes = ["`apt install x`", "or y (Windows: LIB)", "macOS: z"]
     assert choose(fixes, Facts("Linux")) == ("`apt install x`", "or y")
+    assert choose(["macOS: z", "or, where y, x"], Facts("Linux")) == ("where y, x",)
     assert choose(fixes, Facts("Windows")) == ("y (Windows: LIB)",)
     assert choose(fixes, Facts("Darwin")) == ("y", "macOS: z")
 
