@@ -23,6 +23,7 @@ from torchwheel.system.paths import is_file
 def populate(parser: argparse.ArgumentParser) -> None:
     which = "a log file, or - for standard input (default: the last build's)"
     parser.add_argument("log", nargs="?", metavar="LOG", help=which)
+    parser.add_argument("--all", action="store_true", help="show the fixes for rarer cases, too")
     parser.epilog = (
         "The exit status is 0 if the log ends with words of success, 1 if it shows a failure, 3 if it shows neither, "
         "and 2 if it is no log: empty, or not a text."
@@ -39,7 +40,7 @@ def run(parsed: argparse.Namespace) -> Answer:
     head = "" if parsed.log else f"{log}\n\n"
     return Answer(
         {"log": log, "diagnosis": to_dict(diagnosis)},
-        lambda: head + render(diagnosis, width, colour=wants_colour()),
+        lambda: head + render(diagnosis, width, colour=wants_colour(), every_fix=parsed.all),
         {Outcome.SUCCEEDED: 0, Outcome.FAILED: EXIT_FAILED}.get(diagnosis.outcome, EXIT_NOT_PROVED),
     )
 

@@ -14,11 +14,14 @@ SCHEMA_VERSION = 3
 NARROWEST, WIDEST = 40, 110
 
 
-def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False) -> str:
+def render(
+    diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False, every_fix: bool = False
+) -> str:
     """Render the diagnosis as text.
 
     Args:
         width: columns of the terminal; None for other output, in which no line of the log is cut.
+        every_fix: whether to show more fixes than those that help most often.
     """
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.outcome is Outcome.NO_LOG:
@@ -28,7 +31,10 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
         parts: list[Iterable[str]] = [_render_ending(diagnosis, columns, colour)]
     else:
         excerpt = _render_excerpt(cause, None if width is None else columns)
-        parts = [*_render_cause(cause, excerpt, columns, colour), *_render_others(diagnosis, columns)]
+        parts = [
+            *_render_cause(cause, excerpt, columns, colour, every_fix),
+            *_render_others(diagnosis, columns),
+        ]
     if diagnosis.passed_over:
         lines = count_noun(diagnosis.passed_over, "line")
         text = f"Not looked at, as thousands stand before: {lines} that could tell of a failure."
@@ -73,16 +79,17 @@ def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> list[str
 
 
 def _render_cause(
-    cause: Recognised, excerpt: Iterable[str], columns: int, colour: bool
+    cause: Recognised, excerpt: Iterable[str], columns: int, colour: bool, every_fix: bool
 ) -> Iterator[Iterable[str]]:
     entry = cause.entry
     yield (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{entry.id}]", columns))
     more = [f"  and {count_noun(cause.count - 1, 'line')} more"] if cause.count > 1 else []
     yield [*excerpt, *more]
     yield wrap(cause.means, columns)
-    shown, rest = cause.shown_fixes, len(cause.change) - len(cause.shown_fixes)
+    shown = cause.change if every_fix else cause.shown_fixes
+    rest = len(cause.change) - len(shown)
     fixes = (wrap(text, columns, f"  {number}. ", "     ") for number, text in enumerate(shown, 1))
-    text = f"`torchwheel explain {entry.id}` has {rest} more, for rarer cases."
+    text = f"`torchwheel diagnose --all` has {rest} more, for rarer cases."
     more = wrap(text, columns, "  ") if rest else []
     yield [paint("What to change:", "heading", colour), *(line for fix in fixes for line in fix), *more]
     if entry.applies:

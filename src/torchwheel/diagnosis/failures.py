@@ -25,7 +25,7 @@ _NO_LINE = re.compile(r"(?P<comma>,)? (?:at |above |in |of )?line \?(?(comma),?)
 _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 
 MOST_FIXES = 2
-"""What helps most often stands first; the rest, for other cases, is in ``torchwheel explain``."""
+"""What helps most often stands first; ``torchwheel diagnose --all`` shows the rest."""
 STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
 SAYS = "step-says"

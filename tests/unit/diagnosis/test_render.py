@@ -73,6 +73,15 @@ def test_a_known_failure() -> None:
     assert render(diagnose([MEMORY_LOG], facts=Facts())) == MEMORY_TEXT
 
 
+def test_all_fixes_are_shown_where_they_are_asked_for() -> None:
+    found = diagnose(
+        [b"rocBLAS error: Cannot read /x/TensileLibrary.dat: Illegal seek for GPU arch : gfx900"]
+    )
+    two, every = render(found), render(found, every_fix=True)
+    assert "  3. " not in two and "`torchwheel diagnose --all` has 1 more" in two
+    assert "  3. " in every and "--all" not in every
+
+
 def test_a_classified_failure() -> None:
     log = b"Building CXX object a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nb.cpp:1:2: error: 'y' was not declared"
     assert render(diagnose([log], facts=Facts())) == CLASSIFIED_TEXT
