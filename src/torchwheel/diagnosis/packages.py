@@ -49,7 +49,7 @@ class Package:
     def describe(self, known: Mapping[str, str]) -> dict[str, str]:
         """Return what its fixes say of it, for the torch and the GPU of the log."""
         found = {"culprit": self.name}
-        found.update({key: str(self.row[key]) for key in ("own_torch", "wheels") if key in self.row})
+        found.update({key: str(self.row[key]) for key in ("own_torch", "wheels", "force") if key in self.row})
         if (least := self.row.get("least")) and not at_least(known.get("capability", least), least):
             found.update(too_low="yes", least=least)
         torch, build = known.get("torch_release", ""), known.get("torch_build", "")

@@ -88,12 +88,12 @@ def test_the_package_at_fault(captures: dict[str, str], lines: list[str], name: 
 @pytest.mark.parametrize(
     ("name", "known", "described"),
     [
-        ("torch-scatter", {"torch_release": "2.8.1", "torch_build": "cu128"}, {"wheel": f"pip install --no-deps --no-cache-dir torch-scatter {PYG}"}),
-        ("torch-scatter", {"torch_release": "2.8.1"}, {}),
+        ("torch-scatter", {"torch_release": "2.8.1", "torch_build": "cu128"}, {"force": "FORCE_CUDA=1", "wheel": f"pip install --no-deps --no-cache-dir torch-scatter {PYG}"}),
+        ("torch-scatter", {"torch_release": "2.8.1"}, {"force": "FORCE_CUDA=1"}),
         ("xformers", {"torch_release": "2.8.0"}, {"fitting": "0.0.32.post2", "wheel": "pip install --no-deps --no-cache-dir xformers==0.0.32.post2"}),
         ("xformers", {"torch_release": "2.3.0"}, {}),
-        ("flash-attn", {"capability": "7.5"}, {"too_low": "yes", "least": "8.0", "wheels": FLASH_WHEELS}),
-        ("flash-attn", {"capability": "12.0"}, {"wheels": FLASH_WHEELS}),
+        ("flash-attn", {"capability": "7.5"}, {"too_low": "yes", "least": "8.0", "wheels": FLASH_WHEELS, "force": "FLASH_ATTENTION_FORCE_BUILD=TRUE"}),
+        ("flash-attn", {"capability": "12.0"}, {"wheels": FLASH_WHEELS, "force": "FLASH_ATTENTION_FORCE_BUILD=TRUE"}),
     ],
 )  # fmt: skip
 def test_the_release_for_a_torch_and_a_gpu(
