@@ -185,7 +185,8 @@ class Recognised:
     def means(self) -> str:
         met = meet_conditions(self.entry.means.strip().splitlines(), self.shown)
         # Where the very words are known, the first sentence is of this failure and the others of its kind.
-        return fill_captures(" ".join(islice(met, 1 if self._said_so else None)), self.known)
+        is_first_alone = self._said_so and not self.entry.rank
+        return fill_captures(" ".join(islice(met, 1 if is_first_alone else None)), self.known)
 
     def _fixes_of(self, id: str) -> Sequence[str]:
         """The fixes that are known of the packages whose failure it may be; without a kind, those of its very words."""
@@ -197,8 +198,8 @@ class Recognised:
 
     @cached_property
     def _said_so(self) -> Sequence[str]:
-        """The fixes of a failure whose very words are known, of a class; an entry has its own."""
-        return () if self.entry.rank else self._fixes_of("")
+        """The fixes of a failure whose very words are known; those of an entry stand below."""
+        return self._fixes_of("")
 
     @property
     def shown_fixes(self) -> tuple[str, ...]:
@@ -214,11 +215,13 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        own = [*self._said_so, *self._fixes_of(self.entry.id)]
+        of_kind = self._fixes_of(self.entry.id)
+        own = [*of_kind, *self._said_so] if self.entry.rank else [*self._said_so, *of_kind]
         alternatives = [text for text in own if text.startswith(("or ", "or, "))]
         first = (text for text in own if text not in alternatives)
         # What is true of all of a class is not needed then.
-        general = () if self._said_so else meet_conditions(self.entry.change, self.shown)
+        is_enough = self._said_so and not self.entry.rank
+        general = () if is_enough else meet_conditions(self.entry.change, self.shown)
         fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         if self.package:

@@ -149,7 +149,7 @@ CACHES: list[tuple[str, tuple[str, ...], dict[str, str], str, dict[str, str]]] =
     ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "launcher-failed", {"host": "127.0.0.1:1"}),
     ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "launcher-failed", {"host": "no-such.invalid"}),
     ("distcc", ("g++", "-c", "name.cpp"), NOBODY, "source-error", {"file": "name.cpp", "line": "1"}),
-    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "launcher-failed", {"tool": "sccache", "refused": "caused by"}),
+    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "launcher-failed", {"refused": "caused by"}),
     ("sccache", ("g++", "-c", "name.cpp"), {}, "source-error", {"file": "name.cpp", "line": "1"}),
     ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "launcher-failed", {"server": "yes"}),
     ("sccache", ("--start-server",), NO_REDIS, "launcher-failed", {"server": "yes"}),
