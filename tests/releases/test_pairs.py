@@ -20,6 +20,8 @@ PAIRS = [
     for path in TABLES
     for row in read_toml(path).get("package", ())
     for torch, release in row.get("pairs", {}).items()
+    # A page of wheels of the project's own is not the index.
+    if not row.get("index", "").startswith("-f ")
 ]
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64")
 
