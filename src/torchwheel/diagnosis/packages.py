@@ -83,7 +83,8 @@ class Package:
 
     def adapt(self, fix: str, log: str = "") -> str:
         """Return a fix with this package's name, source and variables, in the release that the log's commands name."""
-        fix = _COMPILES.sub(f"`{self.row['force']} " if "force" in self.row else "`", fix)
+        force = self.row.get("force", "")
+        fix = _COMPILES.sub(f"`{force} " if force and force not in fix else "`", fix)
         pinned = re.search(rf"(?<![\w.-]){re.escape(self.name)}==\d[\w.+]{{0,40}}", log)
         source = pinned[0] if pinned and self.source == self.name else self.source
         fix = _NAME.sub(shell_word(source), _NAMED.sub(self.name, fix))

@@ -54,6 +54,13 @@ def test_a_command_takes_the_variables_and_the_source_of_the_package(name: str, 
     assert package is not None and package.adapt(COMPILE) == written
 
 
+def test_a_variable_that_a_fix_sets_itself_is_not_set_twice() -> None:
+    package = find_package("torch-scatter")
+    assert package is not None
+    fix = "`FORCE_CUDA=1 pip install --no-binary :all: NAME`"
+    assert package.adapt(fix) == fix.replace("NAME", "torch-scatter")
+
+
 def test_the_release_that_a_command_names_is_kept() -> None:
     package = find_package("flash-attn")
     assert package is not None
