@@ -114,14 +114,8 @@ class _Log:
         if first.entry.id in GENERAL:
             # The setup stops at the answer to its last question.
             lines = range(first.line.number - PROBE_LINES, first.line.number)
-            first = next(
-                (
-                    one
-                    for one in reversed(self.messages)
-                    if one.effect is Effect.PROBE and one.line.number in lines
-                ),
-                first,
-            )
+            answers = [one for one in self.messages if one.effect is Effect.PROBE]
+            first = next((one for one in reversed(answers) if one.line.number in lines), first)
         those = (one for one in self.messages if self._explains(one, first))
         found = max(those, key=lambda one: (self._in_one_step(first, one), one.entry.rank), default=first)
         if first.entry.id in found.entry.shown_at:

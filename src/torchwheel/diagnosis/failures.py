@@ -14,7 +14,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from torchwheel.diagnosis.facts import Facts
-from torchwheel.diagnosis.fixes import choose, join_met, meet_conditions
+from torchwheel.diagnosis.fixes import ALTERNATIVE, choose, join_met, meet_conditions
 from torchwheel.diagnosis.packages import CALLED, Package, find_package
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml, shipped_toml
@@ -84,8 +84,9 @@ class Entry:
     shown_at: frozenset[str]
     memory: str
 
-    def title_of(self, known: Mapping[str, str]) -> str:
-        return fill_captures(join_met(self.title, known), known).strip()
+    def title_of(self, known: Mapping[str, str], evident: Mapping[str, str] | None = None) -> str:
+        """Return the title; its conditions ask what is evident, by default all that is known."""
+        return fill_captures(join_met(self.title, known if evident is None else evident), known).strip()
 
     @property
     def limits(self) -> str:
@@ -156,14 +157,14 @@ class Recognised:
         return {**facts, **self.package.describe({**facts, "release": release})}
 
     @cached_property
-    def shown(self) -> Mapping[str, str]:
+    def evident(self) -> Mapping[str, str]:
         """What the log shows: without the texts that stand for what it does not."""
         texts = {name: fill_captures(text, self.captures) for name, text in self.entry.otherwise.items()}
         return {name: text for name, text in self.known.items() if texts.get(name) != text}
 
     @property
     def title(self) -> str:
-        return fill_captures(join_met(self.entry.title, self.shown), self.known).strip()
+        return self.entry.title_of(self.known, self.evident)
 
     @property
     def may_have_hints(self) -> bool:
@@ -183,10 +184,9 @@ class Recognised:
 
     @property
     def means(self) -> str:
-        met = meet_conditions(self.entry.means.strip().splitlines(), self.shown)
+        met = meet_conditions(self.entry.means.strip().splitlines(), self.evident)
         # Where the very words are known, the first sentence is of this failure and the others of its kind.
-        is_first_alone = self._said_so and not self.entry.rank
-        return fill_captures(" ".join(islice(met, 1 if is_first_alone else None)), self.known)
+        return fill_captures(" ".join(islice(met, 1 if self._is_told else None)), self.known)
 
     def _fixes_of(self, id: str) -> Sequence[str]:
         """The fixes that are known of the packages whose failure it may be; without a kind, those of its very words."""
@@ -194,7 +194,7 @@ class Recognised:
         said = "\n".join((self.line.text, *self.captures.values(), *self.below))
         packages = filter(None, (self.package, *called))
         fixes = (one.fixes_of(id, said, self.facts.all_releases) for one in packages)
-        return tuple(meet_conditions(chain.from_iterable(fixes), self.shown))
+        return tuple(meet_conditions(chain.from_iterable(fixes), self.evident))
 
     @cached_property
     def _said_so(self) -> Sequence[str]:
@@ -202,14 +202,19 @@ class Recognised:
         return self._fixes_of("")
 
     @property
+    def _is_told(self) -> bool:
+        """Whether the very words say more than what is true of all of its class."""
+        return bool(self._said_so) and not self.entry.rank
+
+    @property
     def shown_fixes(self) -> tuple[str, ...]:
         return self.change[:MOST_FIXES]
 
     @property
     def links(self) -> tuple[str, ...]:
-        return tuple(meet_conditions(self.entry.links, self.shown))
+        return tuple(meet_conditions(self.entry.links, self.evident))
 
-    @property
+    @cached_property
     def change(self) -> tuple[str, ...]:
         """The fixes for this system and build, with captures filled in.
 
@@ -217,11 +222,9 @@ class Recognised:
         """
         of_kind = self._fixes_of(self.entry.id)
         own = [*of_kind, *self._said_so] if self.entry.rank else [*self._said_so, *of_kind]
-        alternatives = [text for text in own if text.startswith(("or ", "or, "))]
+        alternatives = [text for text in own if ALTERNATIVE.match(text)]
         first = (text for text in own if text not in alternatives)
-        # What is true of all of a class is not needed then.
-        is_enough = self._said_so and not self.entry.rank
-        general = () if is_enough else meet_conditions(self.entry.change, self.shown)
+        general = () if self._is_told else meet_conditions(self.entry.change, self.evident)
         fixes = (*first, *general, *alternatives)
         chosen = choose((_fill_commands(text, self.known) for text in fixes), self.facts)
         if self.package:

@@ -44,6 +44,8 @@ _ARGUMENT = re.compile(
 )
 _SET = re.compile(r"""(?<!\w)([A-Z][A-Z0-9_]{1,60})=("[^"`]{0,300}"|'[^'`]{0,300}'|[^\s"'`]{1,300})""")
 _SETTINGS = re.compile(rf"`(?:export )?(?P<settings>(?:{_SET.pattern} ?){{1,9}})(?P<command>[^`]{{0,600}})`")
+ALTERNATIVE = re.compile(r"^or,? ")
+"""How a fix begins that stands beside another."""
 _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 
@@ -58,7 +60,7 @@ def choose(fixes: Iterable[str], facts: Facts) -> tuple[str, ...]:
     if facts.system == "Windows":
         chosen = (_SETTINGS.sub(_for_windows_shells, text) for text in chosen)
     first, *rest = tuple(filter(None, chosen)) or fixes or ("",)
-    return tuple(filter(None, (first.removeprefix("or, ").removeprefix("or "), *rest)))
+    return tuple(filter(None, (ALTERNATIVE.sub("", first), *rest)))
 
 
 def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:

@@ -221,10 +221,12 @@ class _Scan:
         return True
 
     def _find_message(self, place: Place) -> None:
-        below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
-        if self._has_room() and (message := read_message(place.line, below)):
-            self._message = message
-            self._work += len(message.lines) // _WORK_OF_CONTEXT
+        if "CMake " in place.text and self._has_room():
+            # Most lines with a needle are none of CMake's, and their window is not split for it.
+            below = place.window.lines(place.number + 1, place.number + LONGEST_MESSAGE)
+            if message := read_message(place.line, below):
+                self._message = message
+                self._work += len(message.lines) // _WORK_OF_CONTEXT
         if self._message is not None and self._message.contains(place.number):
             place.message = self._message
 
